@@ -7,6 +7,7 @@
  *     igrt_four_at, igrt_four_of, igrt_four_to          the same, four of 32 bits
  *     igrt_run_u16(run, i), _f32, _u8, _i8              one of those behind `run`, or of those
  *                                                       behind them
+ *     igrt_half_u16(half, i)                            one of four in 8 bytes
  *     igrt_word_u8(word, i), _i8                        one of four bytes
  *     igrt_f32_of_u8_and(x, more), _i8                  x + more, of a small integer
  *     igrt_hold_16(from), _word, _one                   a run, a word, an element, of what no
@@ -26,9 +27,11 @@
  */
 #ifdef __HIP__
 #define IGRT_IN_REGISTER "+v"
+#define IGRT_LONG_IN_REGISTER "+v"
 #define IGRT_FLOAT_IN_REGISTER "+v"
 #else
 #define IGRT_IN_REGISTER "+r"
+#define IGRT_LONG_IN_REGISTER "+l"
 #define IGRT_FLOAT_IN_REGISTER "+f"
 #endif
 static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int i)
@@ -40,6 +43,13 @@ static __device__ __forceinline__ uint16_t igrt_run_u16(const uint16_t *run, int
     const int of = i % 8;
     const uint32_t two = of < 2 ? v.x : of < 4 ? v.y : of < 6 ? v.z : v.w;
     return (uint16_t)(of & 1 ? two >> 16 : two);
+}
+
+static __device__ __forceinline__ uint16_t igrt_half_u16(const uint16_t *half, int i)
+{
+    uint64_t v = *(const uint64_t *)half;
+    asm("" : IGRT_LONG_IN_REGISTER(v));
+    return (uint16_t)(v >> i * 16);
 }
 
 static __device__ __forceinline__ float igrt_run_f32(const float *run, int i)

@@ -84,7 +84,13 @@ static bool is_whole_run(const Render *r, ingot_dtype d, int64_t extent)
            (bytes == 1 && extent == WORD);
 }
 
-Node *render_run_of(const Render *r, const Node *n)
+/* Elements of 2 bytes beside others of which a loop has a word: 8 bytes are one access, too. */
+static bool is_half_run(ingot_dtype d, int64_t extent)
+{
+    return dtype_info[d].bytes == 2 && extent == WORD;
+}
+
+static Node *run_of(const Render *r, const Node *n, bool halves)
 {
     const int64_t arg = n->src[0]->arg.i;
     Context *c = r->k->c;
@@ -96,7 +102,8 @@ Node *render_run_of(const Render *r, const Node *n)
         Node *range = r->l.tile->reduce[i].range;
         int64_t stride, extent;
         bool rolled;
-        if (!idx_value(range->src[0], &extent) || !is_whole_run(r, n->dtype, extent))
+        if (!idx_value(range->src[0], &extent) ||
+            !(halves ? is_half_run(n->dtype, extent) : is_whole_run(r, n->dtype, extent)))
             continue;
         const int whole = RUN / dtype_info[n->dtype].bytes;
         const int64_t elements = extent < whole ? extent : whole;
@@ -108,15 +115,23 @@ Node *render_run_of(const Render *r, const Node *n)
     return NULL;
 }
 
+Node *render_run_of(const Render *r, const Node *n)
+{
+    return run_of(r, n, false);
+}
+
 /* igrt_run_u16(a1 + (v6 - r0_i_i), r0_i_i) */
 static void element_of_run(Render *r, Node *n, Node *range)
 {
     r->needs |= NEED_RUN;
     int64_t extent = 0;
-    const bool word =
-        dtype_info[n->dtype].bytes == 1 && idx_value(range->src[0], &extent) && extent == WORD;
-    sb_printf(r->sb, "igrt_%s_%s(a%lld + (", word ? "word" : "run", render_run_word(n->dtype),
-              (long long)n->src[0]->arg.i);
+    const bool few = idx_value(range->src[0], &extent) && extent == WORD;
+    const int bytes = dtype_info[n->dtype].bytes;
+    sb_printf(r->sb, "igrt_%s_%s(a%lld + (",
+              few && bytes == 1                    ? "word"
+              : few && is_half_run(n->dtype, WORD) ? "half"
+                                                   : "run",
+              render_run_word(n->dtype), (long long)n->src[0]->arg.i);
     render_expr(r, n->src[2]);
     put(r, " - ");
     render_range(r, range);
@@ -151,6 +166,7 @@ void render_load(Render *r, Node *n)
         render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
     const struct HeldLoad *early = render_held_of(r, n);
     Node *range = early ? NULL : render_run_of(r, n);
+    range = early || range ? range : run_of(r, n, true);
     if (early)
         render_held(r, early);
     else if (range)

@@ -13,8 +13,8 @@
  * keys are read once, so groups are as many as bring them, a cluster for each head, of which each
  * warp of each group has every n-th block:
  *
- *     MASK p0 1024  SPLIT p0 1024  SPLIT p0.i 128  SPLIT p0.i.i 32
- *     BIND p0.i.o cluster  BIND p0.i.i.o warp  STAGE p0.o 2 depth 3 */
+ *     MASK p0 512  SPLIT p0 512  SPLIT p0.i 64  SPLIT p0.i.i 16
+ *     BIND p0.i.o cluster  BIND p0.i.i.o warp  STAGE p0.o 2 depth 6 */
 #include <math.h>
 
 #include "gpu.h"
@@ -79,7 +79,8 @@ static const char *name_of(const Nest *n, Node *range)
 
 enum {
     STAGES = 2,     /* of what a block reads */
-    FEW_STAGES = 3, /* the same of few rows: memory decides */
+    FEW_STAGES = 6, /* the same of few rows, at most: memory decides, so turns are short, and as
+                     * many of them are under way as there is room for */
     EIGHT = 8,      /* keys that figures count at once */
     MOST_ALONG = 16 /* axes along a row */
 };
@@ -536,7 +537,7 @@ static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, c
 {
     enum { MOST = 8 };
     const Machine *m = &t->machine;
-    RowsSize s = {1, m->quarters, 2 * u->m, 1, FEW_STAGES};
+    RowsSize s = {1, m->quarters, u->m, 1, FEW_STAGES};
     while (2 * s.ranks <= MOST && 2 * s.ranks <= m->cluster &&
            2 * s.ranks * e->others <= (2 * s.ranks > 2 ? m->close : m->processors))
         s.ranks *= 2;

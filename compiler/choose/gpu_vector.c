@@ -21,7 +21,9 @@
  * Parts of neighbours are joined by the hardware where it can, without a place or a wait.
  *
  * A kernel may have several such sums over one vector (a gate and what it opens), and a sum over
- * the vector alone (of squares, for a norm): all of them go along their terms alike. */
+ * the vector alone (of squares, for a norm): all of them go along their terms alike.  Those of
+ * digits have their axes in common (vector_sums.c): what is done to one's is done to the other's.
+ */
 #include "choose.h"
 
 enum {
@@ -31,6 +33,7 @@ enum {
     DIGIT_ROWS = 8,  /* the same of digits, of which it takes ... */
     WORD = 4,        /* ... so many bytes of each */
     MOST_TURNS = 4,  /* along a row of digits, which are then under way together */
+    WAVES = 3,       /* how often groups of twice as many words fill a GPU at least */
     LEAST_WARPS = 4  /* of a group that has rows of digits */
 };
 
@@ -48,6 +51,8 @@ typedef struct {
     Node *digits; /* of several axes the one along which bytes of the matrix lie side by side, or
                    * the innermost one; NULL: there is one axis */
     int turn;     /* the axis of turns, or -1 */
+    int items;    /* the axis of the items */
+    int like;     /* the number of an earlier sum whose axes it has, or -1 */
     int64_t run;  /* run_of(): nodes are those of the kernel before its axes were joined */
 } VectorProduct;
 
@@ -114,7 +119,7 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
 {
     Node *const along = n->k->axes[results].range;
     int vectors = 0, axes = 0;
-    *p = (VectorProduct){.blocks = longest(n, v->dot), .turn = -1};
+    *p = (VectorProduct){.blocks = longest(n, v->dot), .turn = -1, .like = -1};
     for (int i = 0; i < v->nfactor; i++) {
         Node *f = v->factor[i];
         vectors += !depends_on(f, along);
@@ -140,6 +145,13 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
     return vectors && !several && p->blocks >= 0 && (axes == 1) == (p->scales == 0);
 }
 
+/* Items that a GPU has at once if each has twice as many words in registers, and as many registers
+ * besides. */
+static int64_t items_of_twice(const Machine *m)
+{
+    return (int64_t)m->processors * (m->file / (2 * 2 * DIGIT_ROWS * MOST_TURNS));
+}
+
 /* results: all of them; in: that of the axis that a group has some of; digits: sums over matrices
  * of digits, 0: they are none. */
 static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, int digits)
@@ -159,6 +171,11 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
         s.rows /= 2;
     while (s.rows > 1 && (in % s.rows || results / s.rows < m->processors))
         s.rows /= 2;
+    /* What each group makes of the vector is for more rows: where so many groups follow each other
+     * that some wait for words while others multiply. */
+    const int64_t twice = 2 * s.rows;
+    if (digits && in % twice == 0 && results / twice * s.along >= WAVES * items_of_twice(m))
+        s.rows = twice;
     while (digits < 2 && 2 * s.along * s.down <= m->group / 2 && in % (2 * s.down * s.rows) == 0 &&
            results / (2 * s.down * s.rows) >= m->processors)
         s.down *= 2;
@@ -182,20 +199,22 @@ static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
            (!p->digits || (m->units && stream_is_long(m, (double)matrix->bytes, true)));
 }
 
-/* Along the terms items take turns; what is left inside of a turn is an item's. Gives the axis of
- * the items, or -1. */
-static int split_along(Nest *n, VectorProduct *p, int64_t along, int64_t run)
+/* Along the terms items take turns; what is left inside of a turn is an item's. */
+static bool split_along(Nest *n, VectorProduct *p, int64_t along)
 {
     int at = p->blocks;
-    if (n->axis[at].extent % (along * run))
-        return -1;
-    if (n->axis[at].extent > along * run) {
-        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, along * run))
-            return -1;
+    if (n->axis[at].extent % (along * p->run))
+        return false;
+    if (n->axis[at].extent > along * p->run) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, along * p->run))
+            return false;
         p->turn = nest_last_split(n)->outer;
         at = nest_last_split(n)->inner;
     }
-    return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) ? nest_last_split(n)->outer : -1;
+    if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, p->run))
+        return false;
+    p->items = nest_last_split(n)->outer;
+    return true;
 }
 
 /* A matrix whose terms lie side by side as it is stays dense: other functions read it so. */
@@ -240,6 +259,36 @@ static int64_t run_of(const Nest *n, const VectorProduct *p, const VectorProduct
     return m->access / (p->matrix ? bytes_of(n, p->matrix) : WORD);
 }
 
+static bool have_same_ranges(const Node *a, const Node *b)
+{
+    const uint32_t own = reduce_ranges(a);
+    return a->nsrc == b->nsrc && reduce_ranges(b) == own &&
+           !memcmp((const void *)(a->src + own), (const void *)(b->src + own),
+                   (a->nsrc - own) * sizeof *a->src);
+}
+
+/* Its axes are those of an earlier sum of digits, which are joined: its matrix moves with each of
+ * their elements, its scales do not. */
+static bool go_along(const Nest *n, const View *v, VectorProduct *p, const VectorProduct *other,
+                     int number)
+{
+    Node *const along = n->k->axes[other->blocks].range;
+    Node *matrix = NULL;
+    int64_t stride;
+    for (int i = 0; i < v->nfactor && other->digits; i++)
+        if (p->matrix && bytes_of(n, v->factor[i]) == bytes_of(n, other->matrix) &&
+            access_stride(n->k, v->factor[i], along, &stride) && stride == 1)
+            matrix = v->factor[i];
+    if (!matrix)
+        return false;
+    p->matrix = matrix;
+    p->like = number;
+    p->blocks = other->blocks;
+    p->digits = other->digits;
+    p->run = other->run;
+    return true;
+}
+
 /* All sums of the kernel, the one of products first; how many, 0: they are not such.  Blocks and
  * digits of the matrices become one axis. */
 static int find_sums(Nest *n, const Buffer *const *bufs, int results, VectorProduct *p,
@@ -249,6 +298,7 @@ static int find_sums(Nest *n, const Buffer *const *bufs, int results, VectorProd
     const int nsum = v.nreduce;
     if (nsum > MOST_SUMS || (nsum > 1 && !n->target->machine.units))
         return 0;
+    int which[MOST_SUMS];
     for (int i = 0, first = 0; i < nsum; i++) {
         v = kernel_view(n->k);
         first = i ? first : -1;
@@ -259,13 +309,19 @@ static int find_sums(Nest *n, const Buffer *const *bufs, int results, VectorProd
         if (reduce_monoid(one.dot) != INGOT_REDUCE_ADD || !find_operands(n, &one, results, &p[i]))
             return 0;
         const int64_t here = p[i].matrix || i == 0 ? results_of(n, &one, results) : *all;
-        p[i].run = run_of(n, &p[i], &p[0]);
+        which[i] = at;
+        bool along = false;
+        for (int k = 0; k < i && !along; k++)
+            along = have_same_ranges(v.reduce[at], v.reduce[which[k]]) &&
+                    go_along(n, &one, &p[i], &p[k], k);
+        p[i].run = along ? p[i].run : run_of(n, &p[i], &p[0]);
         if (!here || (i && here != *all) || p[i].run < 2 ||
             (i == 0 && (!p[0].matrix || !streams(n, bufs[p[0].matrix->src[0]->arg.i], &p[0]))))
             return 0;
         *all = here;
-        if (p[i].digits && (p[i].blocks > nest_root(n, p[i].digits) || !n->target->machine.units ||
-                            !join_digits(n, &p[i], &p[i].blocks)))
+        if (p[i].digits && !along &&
+            (p[i].blocks > nest_root(n, p[i].digits) || !n->target->machine.units ||
+             !join_digits(n, &p[i], &p[i].blocks)))
             return 0;
     }
     return nsum;
@@ -279,7 +335,8 @@ static bool order_terms(Nest *n, const VectorProduct *p, int nsum, const char *o
             const NestAxis *x = &n->axis[n->order[i]];
             int when = x->bound ? 0 : 2;
             for (int k = 0; k < nsum && !x->bound; k++)
-                when = n->order[i] == p[k].turn               ? 1
+                when = p[k].like >= 0                         ? when
+                       : n->order[i] == p[k].turn             ? 1
                        : x->root == n->axis[p[k].blocks].root ? 3
                                                               : when;
             if (x->reduced && x->extent != 1 && when == pass)
@@ -304,17 +361,14 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
         stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
-    int items[MOST_SUMS];
-    for (int i = 0; i < nsum; i++) {
-        items[i] = s.along < m->warp ? -1 : split_along(n, &p[i], s.along, p[i].run);
-        if (items[i] < 0)
+    for (int i = 0; i < nsum; i++)
+        if (p[i].like < 0 && (s.along < m->warp || !split_along(n, &p[i], s.along)))
             return false;
-    }
     if (!bind_other_results(n, &v, results))
         return false;
     int at = in_grid(n, results, s.rows * s.down);
     for (int i = 0; i < nsum && at >= 0; i++)
-        if (!bind_lanes(n, items[i], whole ? m->subgroup : 1))
+        if (p[i].like < 0 && !bind_lanes(n, p[i].items, whole ? m->subgroup : 1))
             return false;
     if (at < 0 || (at = lanes_of(n, at, s.down, s.rows, true)) < 0)
         return false;

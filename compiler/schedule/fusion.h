@@ -60,6 +60,9 @@ bool is_turned_sum(Sched *, Node *, Node *const *uses);
 /* Two such sums over one vector, of which n is the later one or made of it, that meet in their
  * reader: one kernel has both. */
 bool are_vector_sums(Sched *, Node *n, const Node *reader);
+/* Two such sums of digits, of which each multiplies the same elements of one vector in its turn:
+ * one loop has both. */
+bool walk_alike(Sched *, Node *sum, Node *other);
 /* Computed from what a run looks up, and the vector of such sums: the items of each group would do
  * so again, and do not walk along what lies elsewhere. */
 bool is_found_vector(Sched *, Node *n, Node *const *uses);

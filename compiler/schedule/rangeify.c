@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule.h"
+#include "fusion.h"
 
 Buffer *buffer_new(Sched *s, BufferKind kind, ingot_dtype dtype, int rank, Node *const *dims,
                    Node *node)
@@ -154,10 +154,31 @@ static Node *take_factors(Context *c, Node *term, int nrange, Node *const *range
     return node_alu2(c, OP_MUL, term->dtype, src[0], src[1]);
 }
 
+/* The coordinates of an earlier sum's terms where this one runs along the same elements; NULL:
+ * there is none, or this is no sum of a vector and digits. */
+static Node *const *walk_of(StoreNest *k, Node *t)
+{
+    for (const SumWalk *w = k->walk; w; w = w->next)
+        if (walk_alike(k->s, t, w->sum))
+            return w->at;
+    return NULL;
+}
+
+static void keep_walk(StoreNest *k, Node *t, Node *const *at)
+{
+    if (!walk_alike(k->s, t, t))
+        return;
+    SumWalk *w = NEW(k->s->arena, SumWalk);
+    *w = (SumWalk){.next = k->walk, .sum = t};
+    memcpy((void *)w->at, (void *)at, sizeof w->at);
+    k->walk = w;
+}
+
 static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + MAX_STATE];
+    Node *const *walk = walk_of(k, t);
     unsigned axes = reduce_axes(t);
     int size = (int)t->nsrc, n = size, part = reduce_part(t);
     if (part) { /* the ranges of a state are those of its first value */
@@ -169,12 +190,15 @@ static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate
     for (int i = 0; i < x->rank; i++) {
         inner[i] = coords[i];
         if (axes >> i & 1) {
-            inner[i] =
-                idx_is(x->shape[i], 1) ? idx(c, 0) : range_new(c, k->s->naxis++, x->shape[i]);
+            inner[i] = walk                     ? walk[i]
+                       : idx_is(x->shape[i], 1) ? idx(c, 0)
+                                                : range_new(c, k->s->naxis++, x->shape[i]);
             if (inner[i]->op == OP_RANGE)
                 src[n++] = inner[i];
         }
     }
+    if (!walk)
+        keep_walk(k, t, inner);
     for (int i = 0; i < size; i++)
         src[i] = lower_value(k, t->src[i], inner, gate);
     if (n == size)

@@ -189,8 +189,15 @@ typedef struct StagedValue {
     Node *at[INGOT_MAX_RANK];
 } StagedValue;
 
+/* A sum of products, and the coordinates of its terms: those that it runs along are its ranges. */
+typedef struct SumWalk {
+    struct SumWalk *next;
+    Node *sum, *at[INGOT_MAX_RANK];
+} SumWalk;
+
 typedef struct {
     StagedValue *staged;
+    SumWalk *walk;     /* of a vector and digits */
     Node *store;       /* in the model's context */
     Buffer *bufs[512]; /* by BUFFER number */
     int nbuf;

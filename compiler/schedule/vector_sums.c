@@ -9,6 +9,9 @@
  *
  *     y = silu(gate h) * (up h)     ->   both sums in one kernel
  *
+ * Of digits what decides is how often caches are asked for the vector, and what is computed of its
+ * elements: such sums have one loop, in which an element is there for all of them.
+ *
  * The rule asks what gpu_vector.c asks (cost/stream.c): weights so large that memory decides, rows
  * that the items of a group have whole. */
 #include "fusion.h"
@@ -64,8 +67,9 @@ static Node *repeated_vector(Node *x, double columns)
     return n != x && !(node_elements(n) < columns) && !(node_elements(n) > columns) ? n : NULL;
 }
 
-/* The vector that the sum multiplies weights by, if it is such a sum; or NULL. */
-static Node *vector_of(Sched *s, Node *sum)
+/* The vector that the sum multiplies weights by, if it is such a sum; or NULL. Gives the bytes of
+ * the weights. */
+static Node *multiplied_by(Sched *s, Node *sum, double *bytes)
 {
     const Machine *m = &s->target->machine;
     if (!s->target->gpu || !s->target->unrolls || !m->units || sum->op != OP_REDUCE ||
@@ -79,10 +83,37 @@ static Node *vector_of(Sched *s, Node *sum)
     const double results = node_elements(sum), columns = node_elements(term) / results;
     for (int i = 0; i < 2; i++) {
         Node *x = repeated_vector(term->src[i], columns), *w = term->src[1 - i];
-        if (x && is_matrix(s, w) && streams(m, data_bytes(s, w), (int64_t)columns, results))
+        *bytes = x && is_matrix(s, w) ? data_bytes(s, w) : 0;
+        if (*bytes > 0 && streams(m, *bytes, (int64_t)columns, results))
             return x;
     }
     return NULL;
+}
+
+static Node *vector_of(Sched *s, Node *sum)
+{
+    double bytes;
+    return multiplied_by(s, sum, &bytes);
+}
+
+/* Of each element of such weights less than a byte. */
+static bool are_digits(Node *sum, double bytes)
+{
+    return bytes < node_elements(sum->src[0]);
+}
+
+bool walk_alike(Sched *s, Node *sum, Node *other)
+{
+    double bytes, others;
+    Node *x = multiplied_by(s, sum, &bytes);
+    if (!x || !are_digits(sum, bytes) || multiplied_by(s, other, &others) != x ||
+        !are_digits(other, others) || reduce_axes(sum) != reduce_axes(other) ||
+        sum->src[0]->rank != other->src[0]->rank)
+        return false;
+    for (int i = 0; i < sum->src[0]->rank; i++)
+        if (reduce_axes(sum) >> i & 1 && sum->src[0]->shape[i] != other->src[0]->shape[i])
+            return false;
+    return true;
 }
 
 /* Do such sums multiply it, behind what moves its elements, and does nothing else read it?  Said of

@@ -200,14 +200,30 @@ def sized(ingot, work, name, target, sizes, most, wanted):
 
 
 def digits(ingot, work, name, target, sizes):
-    """A matrix of 4-bit digits in blocks, with a scale each, times a vector."""
+    """Matrices of 4-bit digits in blocks, with a scale each, times a vector: one, and two, which one
+    loop has."""
     (rows, terms), block = sizes, 32
     shape = {"K": terms, "N": rows, "bits": 4, "block_size": block, "domain": "com.microsoft"}
-    packed = np.random.default_rng(2).integers(0, 256, (rows, terms // block, block // 2))
-    weights = [("q", packed.astype(np.uint8)), ("s", some(rows * terms // block, dtype=np.float32))]
-    node = ("MatMulNBits", ["x", "q", "s"], "y", shape)
-    made = [("x", F, [1, terms])], [node], ("y", F, [1, rows]), weights
-    return beside(ingot, work, name, target, made, 1e-6, ["igrt_digits_add("])
+    packed = np.random.default_rng(2).integers(0, 256, (2, rows, terms // block, block // 2))
+    scales = [some(rows * terms // block, dtype=np.float32) / 100 * k for k in (1, -1)]
+    weights = [("q", packed[0].astype(np.uint8)), ("s", scales[0])]
+    more = [("p", packed[1].astype(np.uint8)), ("r", scales[1])]
+    one = ("MatMulNBits", ["x", "q", "s"], "u", shape)
+    gate = [
+        one,
+        ("MatMulNBits", ["x", "p", "r"], "g", shape),
+        ("Sigmoid", ["g"], "v"),
+        ("Mul", ["u", "v"], "y"),
+    ]
+    y, text = ("y", F, [1, rows]), "igrt_digits_add("
+    x = [("x", F, [1, terms])]
+    of_one = x, [one, ("Neg", ["u"], "y")], y, weights
+    of_two = x, gate, y, [*weights, *more]
+    two = beside(ingot, work, f"{name}_gate", target, of_two, 1e-6, [text])
+    (kernels,) = two[0].bundle.glob("*_kernels.cu")
+    if kernels.read_text().count("JOIN ") != 1:
+        raise Wrong("digits_gate: each sum has a loop of its own")
+    return beside(ingot, work, name, target, of_one, 1e-6, [text]), two
 
 
 def gelu(rows, columns):

@@ -450,7 +450,7 @@ def vectors(ingot, work):
         made = [("x", dtype, [1, 320])], [node], ("y", dtype, [1, 72]), weights
         wanted = ["igrt_dot_", "(__builtin_assume_aligned("]
         told.append(beside(ingot, work, name, "cuda:sm_75", made, 0, wanted))
-    told.append(digits(ingot, work, "digits", "cuda:sm_90a", (768, 2048)))
+    told += digits(ingot, work, "digits", "cuda:sm_90a", (768, 2048))
     print(", ".join(errors(told)))
 
 
@@ -524,6 +524,9 @@ def runs(ingot, work):
         made = [("x", dtype, [1, 16, 8, 8])], nodes, ("y", dtype, [1, 16, 8, 8]), weights
         text = [f"igrt_{word}_{what}(" for what in ("of", "at", "to")]
         told.append(beside(ingot, work, name, "tiny", made, tolerance, text))
+    of_four = [("AveragePool", ["x"], "y", {"kernel_shape": [1, 4], "strides": [1, 4]})]
+    made = [("x", H, [1, 4, 8, 64])], of_four, ("y", H, [1, 4, 8, 16]), []
+    told.append(beside(ingot, work, "four", "cuda:sm_80", made, 2e-3, ["igrt_half_u16("]))
     print(", ".join(errors(told)))
 
 
