@@ -15,12 +15,13 @@
 #define IGRT_UNALIGNED(N) __attribute__((vector_size(4 * (N)), aligned(4), may_alias))
 /* Its line is wanted soon, in L2. */
 #define igrt_prefetch(p) __builtin_prefetch((p), 0, 2)
-/* And is read once.  A Zen has it sooner past L2; Intel's cores hardly have it at all then. */
+/* And is read once: in L1.  A Zen has it sooner past L2; Intel's cores hardly have it at all then.
+ */
 #if defined(__znver1__) || defined(__znver2__) || defined(__znver3__) || defined(__znver4__) || \
     defined(__znver5__)
 #define igrt_prefetch_once(p) __builtin_prefetch((p), 0, 0)
 #else
-#define igrt_prefetch_once(p) igrt_prefetch(p)
+#define igrt_prefetch_once(p) __builtin_prefetch((p), 0, 3)
 #endif
 /* Everything here is inlined, so how a vector that the ISA lacks would be passed does not matter.
  * (gcc still prints one note about it for such a width; -Wno-psabi is what silences that.) */

@@ -53,14 +53,13 @@ static const NestAxis *loop_of_stream(const Nest *nest, const RegisterTile *tile
 
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
  * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
- * it saves where it is for few lines at a time. Dots that are no pairs: digits that are terms of
- * several dots, by the loop over the dots of their block, or over the parts of a block whose dots
- * are written out. */
+ * it saves where it is for few lines at a time; a line of which several dots are made of pairs
+ * takes long enough. Dots that are no pairs: digits that are terms of several dots, by the loop
+ * over the dots of their block, or over the parts of a block whose dots are written out. */
 static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
 {
-    enum { LINES = 2 };
     const Machine *m = &nest->target->machine;
-    const int arg = (int)load->src[0]->arg.i;
+    const int lines = m->pairs ? 1 : 2, arg = (int)load->src[0]->arg.i;
     const bool dots = tile->nfour && !m->pairs;
     double bytes, uses = 1;
     for (int i = 0; i < nest->k->naxis; i++) {
@@ -76,7 +75,7 @@ static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
     const NestAxis *terms = loop_of_stream(nest, tile, load, dots, &bytes);
     if (!terms && dots)
         terms = loop_of_stream(nest, tile, load, false, &bytes);
-    if ((tile->nfour && bytes < LINES * m->line) || (dots && uses < 2))
+    if ((tile->nfour && bytes < lines * m->line) || (dots && uses < 2))
         return false;
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
 }
