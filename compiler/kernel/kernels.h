@@ -191,6 +191,7 @@ struct Kernel {
     Scalar *scalars;
     bool any_sign;          /* of its target: see there */
     const struct Tc *units; /* the same: Machine.own_units */
+    bool items;             /* the same: a GPU, whose work items stand for loops over results */
     int device;             /* that runs it (Step.device) */
     bool serial; /* stores may collide (scatter): iterations run in order, on a GPU too but for axes
                     along which none does (stores_apart()) */

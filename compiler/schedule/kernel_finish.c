@@ -146,10 +146,11 @@ static void name_axes(NestCopy *q, Node *const *out, int nout)
         }
 }
 
-static void take_machine(Kernel *k, const Machine *m)
+static void take_target(Kernel *k, const Target *t)
 {
-    k->any_sign = m->any_sign;
-    k->units = m->own_units;
+    k->any_sign = t->machine.any_sign;
+    k->units = t->machine.own_units;
+    k->items = t->gpu;
 }
 
 Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
@@ -165,7 +166,7 @@ Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
     k->c = c;
     k->serial = nest->serial;
     if (s->target)
-        take_machine(k, &target_device(s->target, nest->device)->machine);
+        take_target(k, target_device(s->target, nest->device));
     k->device = kernel_device(s->plan, nest->device);
     NestCopy q = {.k = k, .nest = nest};
     Arena *scratch = arena_new();

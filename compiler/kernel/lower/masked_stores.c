@@ -113,12 +113,9 @@ void split_masked_stores(Lower *q)
 {
     const Nest *n = q->nest;
     const Node *store = q->end->src[0];
-    if (!n->nopt || n->items || n->sharing || n->tc || n->nstage || n->partial || q->k->serial ||
-        end_stores(q->end) != 1)
+    if (q->k->items || !n->nopt || n->items || n->sharing || n->tc || n->nstage || n->partial ||
+        q->k->serial || end_stores(q->end) != 1)
         return;
-    for (int i = 0; i < n->naxis; i++)
-        if (n->axis[i].bound)
-            return;
     for (int i = 0, pieces = q->n; i < pieces; i++) {
         Piece rest;
         bool some = false;
