@@ -75,6 +75,13 @@ static int constant_nests(Plan *p)
     return n;
 }
 
+static void done(Plan *p)
+{
+    Context *c = p->c;
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 static void readers_know(void **state)
 {
     (void)state;
@@ -83,11 +90,11 @@ static void readers_know(void **state)
         Plan *p = attention(target[i], true);
         if (!known(p, -INFINITY) || !known(p, 0))
             fail_msg("%s: nobody knows where scores end", target[i]);
-        plan_free(p);
+        done(p);
         p = attention(target[i], false); /* a mask of the other side */
         if (known(p, -INFINITY) || known(p, 0))
             fail_msg("%s: scores do not end there", target[i]);
-        plan_free(p);
+        done(p);
     }
 }
 
@@ -96,10 +103,10 @@ static void no_sums(void **state)
     (void)state;
     Plan *p = attention("c:x86-64-v4", true);
     assert_true(constant_nests(p) > 0);
-    plan_free(p);
+    done(p);
     p = attention("c:x86-64-v4", false);
     assert_int_equal(constant_nests(p), 0);
-    plan_free(p);
+    done(p);
 }
 
 int main(void)

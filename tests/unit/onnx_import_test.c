@@ -402,6 +402,11 @@ static void free_dims_need_bounds(void **state)
 {
     (void)state;
     assert_refused(flattener("batch 2 3"), INGOT_UNSUPPORTED, "bounds for each: --dim batch=1..16");
+}
+
+static void shells_get_words(void **state)
+{
+    (void)state;
     assert_refused(flattener("a+2*b 2 3"), INGOT_UNSUPPORTED, "each: --dim 'a+2*b=1..16'");
 }
 
@@ -629,6 +634,7 @@ int main(void)
         TEST(attributes_have_types),
         TEST(dtypes_of_outputs_are_checked),
         TEST(free_dims_need_bounds),
+        TEST(shells_get_words),
         TEST(nameless_dims_get_names),
         TEST(dims_of_no_name_are_several),
         TEST(a_float_may_be_a_dim),
