@@ -222,7 +222,11 @@ static ingot_tensor *within(Lowering *n, ingot_tensor *i, ingot_dim *size)
 
 typedef struct {
     ingot_tensor *start, *bin, *samples; /* per region [R, 1, 1]; samples in a bin, a float */
-    int64_t bins, most;                  /* most samples in a bin */
+    /* Per bin [R, bins, 1]: the first sample that may be in the image, where the region says how
+     * many there are; those before it, and behind the most that may be in any, are outside. */
+    ingot_tensor *first;
+    int64_t bins;
+    ingot_dim *most;
 } RoiAxis;
 
 /* One corner coordinate of all regions, in pixels, [R, 1, 1]. */
@@ -233,33 +237,64 @@ static ingot_tensor *roi_edge(Lowering *n, int column, double scale, double offs
     return ingot_unsqueeze(n->c, edge, 2);
 }
 
+/* Of a region that is larger than the image most samples are outside: a bin has two in a pixel at
+ * most, and reaches from -1 to the image's size. */
+static void samples_inside(Lowering *n, int axis, RoiAxis *a)
+{
+    enum { ENDS = 3 };
+    ingot_dim *size = ingot_shape(X, 2 + axis);
+    ingot_dim *dims[3] = {ingot_shape(n->in[1], 0), dim(n, a->bins), dim(n, 1)};
+    const ingot_dtype dtype = ingot_dtype_of(a->bin);
+    ingot_tensor *one = like(n, a->bin, 1), *bin = as(n, ingot_iota(n->c, 3, dims, 1), dtype);
+    ingot_tensor *step = ingot_div(n->c, a->bin, ingot_max(n->c, a->samples, one));
+    step = ingot_where(n->c, ingot_gt(n->c, a->bin, like(n, a->bin, 0)), step, one);
+    ingot_tensor *begin = ingot_add(n->c, a->start, ingot_mul(n->c, bin, a->bin));
+    begin = ingot_div(n->c, ingot_sub(n->c, like(n, begin, -1), begin), step);
+    a->first = ingot_max_c(n->c, ingot_floor(n->c, ingot_add_c(n->c, begin, -0.5)), 0);
+    ingot_tensor *inside = ingot_add_c(n->c, as(n, ingot_from_dim(n->c, size), dtype), 1);
+    inside = ingot_add_c(n->c, ingot_floor(n->c, ingot_div(n->c, inside, step)), ENDS);
+    inside = ingot_min(n->c, ingot_sub(n->c, a->samples, a->first), inside);
+    inside = as(n, ingot_reduce(n->c, INGOT_REDUCE_MAX, ingot_max_c(n->c, inside, 0), 7, false),
+                INGOT_I64);
+    const int64_t most = 2 * (ingot_dim_hi(size) + 1) + ENDS;
+    a->most = ingot_read_dim(n->c, ingot_max_c(n->c, inside, 0), "samples of a bin", 0, most);
+}
+
 /* axis 0: y, 1: x. */
 static RoiAxis roi_axis(Lowering *n, int axis, int64_t bins, bool half_pixel)
 {
     double scale = attr_float(n, "spatial_scale", 1), offset = half_pixel ? 0.5 : 0;
     int64_t ratio = attr_int(n, "sampling_ratio", 0);
-    RoiAxis a = {.bins = bins, .most = ratio, .start = roi_edge(n, 1 - axis, scale, offset)};
+    RoiAxis a = {.bins = bins, .start = roi_edge(n, 1 - axis, scale, offset)};
     ingot_tensor *size = ingot_sub(n->c, roi_edge(n, 3 - axis, scale, offset), a.start);
     if (!half_pixel)
         size = ingot_max_c(n->c, size, 1);
     a.bin = ingot_div(n->c, size, like(n, size, (double)bins));
     if (ratio > 0) {
         a.samples = like(n, size, (double)ratio);
+        a.most = dim(n, ratio);
         return a;
     }
-    /* as many samples as pixels in a bin; regions are taken to be no larger than the image */
-    a.most = ingot_dim_hi(ingot_shape(X, 2 + axis)) / bins + 2;
-    a.samples = ingot_min_c(n->c, ingot_ceil(n->c, a.bin), (double)a.most);
+    a.samples = ingot_ceil(n->c, a.bin); /* as many as pixels in a bin */
+    if (!ingot_is_poison(a.bin))
+        samples_inside(n, axis, &a);
     return a;
+}
+
+/* Which samples of their bins they are, [R, bins, most]. */
+static ingot_tensor *roi_numbers(Lowering *n, const RoiAxis *a, ingot_dim *const *dims)
+{
+    ingot_tensor *i = as(n, ingot_iota(n->c, 3, dims, 2), ingot_dtype_of(a->bin));
+    return a->first ? ingot_add(n->c, i, a->first) : i;
 }
 
 /* Places of the samples, [R, bins, most]. */
 static ingot_tensor *roi_places(Lowering *n, const RoiAxis *a)
 {
-    ingot_dim *dims[3] = {ingot_shape(n->in[1], 0), dim(n, a->bins), dim(n, a->most)};
+    ingot_dim *dims[3] = {ingot_shape(n->in[1], 0), dim(n, a->bins), a->most};
     ingot_dtype dtype = ingot_dtype_of(a->bin);
     ingot_tensor *bin = as(n, ingot_iota(n->c, 3, dims, 1), dtype);
-    ingot_tensor *i = ingot_add_c(n->c, as(n, ingot_iota(n->c, 3, dims, 2), dtype), 0.5);
+    ingot_tensor *i = ingot_add_c(n->c, roi_numbers(n, a, dims), 0.5);
     ingot_tensor *within_bin = ingot_div(n->c, ingot_mul(n->c, i, a->bin), a->samples);
     return ingot_add(n->c, ingot_add(n->c, a->start, ingot_mul(n->c, bin, a->bin)), within_bin);
 }
@@ -281,11 +316,25 @@ static ingot_tensor *roi_clamp(Lowering *n, const RoiAxis *a, int axis, ingot_te
     ingot_dim *dims[3] = {ingot_shape(at, 0), ingot_shape(at, 1), ingot_shape(at, 2)};
     size = as(n, size, ingot_dtype_of(at));
     *ok = ingot_and(n->c, ingot_ge(n->c, at, like(n, at, -1)), ingot_le(n->c, at, size));
-    ingot_tensor *i = as(n, ingot_iota(n->c, 3, dims, 2), ingot_dtype_of(at));
     *ok = roi_spread(n, *ok, axis);
-    *has = roi_spread(n, ingot_lt(n->c, i, a->samples), axis);
+    *has = roi_spread(n, ingot_lt(n->c, roi_numbers(n, a, dims), a->samples), axis);
     at = ingot_min(n->c, ingot_max_c(n->c, at, 0), ingot_add_c(n->c, size, -1));
     return roi_spread(n, at, axis);
+}
+
+/* A bin with samples that are not looked at, for they are outside, has a 0 among those of which the
+ * greatest is asked for. */
+static ingot_tensor *with_outside(Lowering *n, const RoiAxis *a, int axis, ingot_tensor *y)
+{
+    if (!a->first)
+        return y;
+    ingot_dim *one = dim(n, 1), *dims[4] = {ingot_shape(n->in[1], 0), one, one, one};
+    dims[2 + axis] = dim(n, a->bins);
+    ingot_tensor *most = as(n, ingot_from_dim(n->c, a->most), ingot_dtype_of(a->bin));
+    ingot_tensor *last = ingot_add(n->c, a->first, most), *none = like(n, a->first, 0);
+    ingot_tensor *some =
+        ingot_or(n->c, ingot_gt(n->c, a->first, none), ingot_gt(n->c, a->samples, last));
+    return ingot_where(n->c, ingot_reshape(n->c, some, 4, dims), ingot_max_c(n->c, y, 0), y);
 }
 
 ingot_tensor *onnx_roi_align(Lowering *n)
@@ -324,6 +373,7 @@ ingot_tensor *onnx_roi_align(Lowering *n)
     y = ingot_where(n->c, ingot_and(n->c, ok[0], ok[1]), y, like(n, y, 0));
     y = ingot_where(n->c, ingot_and(n->c, has[0], has[1]), y, like(n, y, max ? -INFINITY : 0));
     y = ingot_reduce(n->c, max ? INGOT_REDUCE_MAX : INGOT_REDUCE_ADD, y, 3u << 4, false);
+    y = max ? with_outside(n, &w, 1, with_outside(n, &h, 0, y)) : y;
     ingot_tensor *samples = as(n, ingot_mul(n->c, h.samples, w.samples), ingot_dtype_of(y));
     if (ingot_rank(samples))
         samples = ingot_unsqueeze(n->c, samples, 3);

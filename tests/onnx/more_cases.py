@@ -345,7 +345,8 @@ def sequences(cases):
 
 def regions(cases):
     x = floats(2, 3, 12, 14)
-    rois = np.array([[0, 0, 9, 7], [3, 2, 13, 11], [1.5, 2.5, 4, 5], [-2, -1, 5, 6]], np.float32)
+    rois = [[0, 0, 9, 7], [3, 2, 13, 11], [1.5, 2.5, 4, 5], [-2, -1, 5, 6], [-9, 2.7, 31, 40]]
+    rois = np.array(rois, np.float32)  # the last one is larger than the image
     for mode in ("avg", "max"):
         for ratio in (0, 3):
             for how in ("half_pixel", "output_half_pixel"):
@@ -363,7 +364,7 @@ def regions(cases):
                 cases.add(
                     f"roialign_{mode}_{ratio}_{how}",
                     node,
-                    [("x", x), ("r", rois), ("b", np.array([0, 1, 1, 0]))],
+                    [("x", x), ("r", rois), ("b", np.array([0, 1, 1, 0, 1]))],
                     16,
                 )
     for offset_group in (1, 2):
