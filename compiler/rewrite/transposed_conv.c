@@ -251,7 +251,7 @@ static bool find_transposed(Context *c, Node *n, int side, Transposed *t)
 
 /* Each part is a kernel. Where there would be many, of large strides with dilations, dilated
  * weights are better. */
-enum { MAX_PARTS = 27 };
+enum { MAX_PARTS = 27, MOST_PHASES = 1024 /* of an axis: each is looked at */ };
 
 static int64_t find_parts(Context *c, Transposed *t)
 {
@@ -297,6 +297,9 @@ Node *phases(Rewrite *r, Node *n)
     if (!is_sum_of_products(n) || product->rank < 6 || product->rank % 2 ||
         (!find_transposed(c, n, 0, &t) && !find_transposed(c, n, 1, &t)))
         return NULL;
+    for (int i = 0; i < t.n; i++)
+        if (t.axis[i].stride > MOST_PHASES)
+            return NULL;
     if (find_parts(c, &t) > MAX_PARTS) {
         dilate_weights(c, &t);
         (void)find_parts(c, &t);

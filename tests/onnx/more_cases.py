@@ -367,6 +367,8 @@ def regions(cases):
                     [("x", x), ("r", rois), ("b", np.array([0, 1, 1, 0, 1]))],
                     16,
                 )
+    node = NODE("ConvTranspose", ["x", "w"], ["y"], strides=[5000])  # more zeros than phases
+    cases.add("conv_transpose_far", node, [("x", floats(1, 1, 2)), ("w", floats(1, 1, 3))], 11)
     for offset_group in (1, 2):
         for group in (1, 2):
             inputs = [
