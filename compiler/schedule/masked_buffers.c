@@ -122,13 +122,30 @@ static bool has_sizes(const MaskedBuffers *q, const Kernel *k, Node *from)
     return good;
 }
 
+/* Does the kernel read rows as they are numbered, from the first on, and along them, too? */
+static bool reads_rows(const MaskedBuffers *q, const Kernel *k, int arg, const Beyond *b)
+{
+    int n;
+    bool good = true;
+    Node *sink = k->sink, **order = graph_toposort(q->a, 1, &sink, &n);
+    for (int i = 0; i < n && good; i++) {
+        const Node *load = order[i];
+        if (load->op != OP_LOAD || load->src[0]->op != OP_BUFFER || load->src[0]->arg.i != arg)
+            continue;
+        Node *const *at = load->src + first_coord(load);
+        good = at[b->axis]->op == OP_RANGE && (b->row < 0 || at[b->row]->op == OP_RANGE);
+    }
+    return good;
+}
+
 static void tell_reader(MaskedBuffers *q, const Step *s)
 {
     Kernel *k = s->kernel;
     for (int j = 0; j < s->nbuf; j++)
         for (int i = 0; i < q->nknown; i++) {
             const Buffer *b = q->known[i];
-            if (b != s->bufs[j] || k->args[j].written || !has_sizes(q, k, b->beyond.from))
+            if (b != s->bufs[j] || k->args[j].written || !has_sizes(q, k, b->beyond.from) ||
+                !reads_rows(q, k, j, &b->beyond))
                 continue;
             k->args[j].beyond = b->beyond;
             k->args[j].beyond.from = import_index(k->c, q->a, b->beyond.from);
