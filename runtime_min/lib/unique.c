@@ -118,7 +118,7 @@ IGRT_LIB(unique)
     const int64_t m = s.m;
     if (scratch_bytes < IGRT_UNIQUE_SCRATCH(m))
         return IGRT_ERR_SCRATCH;
-    int64_t *order = scratch, *first = order + m, *group = first + m;
+    int64_t *order = scratch, *first = m ? order + m : order, *group = m ? first + m : first;
 
     /* group[i]: the first occurrence of slice i's like; first[0..n): all of those */
     int64_t n = 0;
