@@ -86,6 +86,10 @@ REASONS = {
         "16",
     ): "lanes from which on a word is unpacked sooner than its bytes: vectors of 512 bits have the instructions",
     ("rewrite/transposed_conv.c", "MAX_PARTS"): "3x3x3 phases: more are that many kernels",
+    (
+        "rewrite/transposed_conv.c",
+        "MOST_PHASES",
+    ): "a bound of the compiler's own work and memory, not of speed",
     ("schedule/attention.c", "LEAST"): "rows of a fragment (units.def): all mma units have 16",
     ("schedule/fuse.c", "MANY"): "a count is cut off there: it may double with each node",
     ("schedule/fusion.c", "LEAST"): "operations: fewer are not worth a kernel of their own",
