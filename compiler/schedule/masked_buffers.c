@@ -1,8 +1,8 @@
 /* masked_buffers.c - what a mask has left in a stored value, its readers know.
  *
  *     s[i,j] = where(j <= i + past, sum over k of q[i,k] k[j,k], -inf)     stored
- *     e[i,j] = exp(s[i,j] - max over j of s) / sum                         stored: 0 beyond i +
- * past y[i,d] = sum over j of e[i,j] v[j,d]
+ *     e[i,j] = exp(s[i,j] - max over j of s) / sum                         stored, 0 beyond
+ *     y[i,d] = sum over j of e[i,j] v[j,d]
  *
  * In one kernel, loops over j end where the mask does (kernel/lower/mask_bounds.c).  A kernel that
  * reads s or e has no mask in its expression; what is known of the elements stands beside its

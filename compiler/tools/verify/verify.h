@@ -34,18 +34,15 @@ ingot_status lockstep(const Session *, const Plan *, const char *twin, const cha
 ingot_status interpreter_failed(const Session *, const struct PlanInterp *); /* after a message */
 ingot_status lockstep_interpreted(const Session *, struct PlanInterp *, const ingot_value *in,
                                   ingot_value *out);
-/* verify_moves.c: how far each number of the results moves by rounding. want: what they are;
- * moves: by result, number by number. */
-ingot_status results_move(Context *, Arena *, const ingot_value *in, int nout,
-                          const ingot_value *want, double **moves);
-/* Whether numbers are no further apart than that explains. */
-bool difference_is_rounding(Arena *, const Difference *, const HostTensor *got,
-                            const HostTensor *want, const double *moves);
-/* Of a network that computes in types narrower than f32, what moves its results: each node rounds
- * to its type, and a kernel of several nodes once. NULL: it computes in none. The context is
- * borrowed; want: the results. */
+/* verify_moves.c: how far each number of the results moves by rounding, which is found out once
+ * that is asked. The context is borrowed; want: the results. */
+struct Moves *moves_new(Arena *, Context *, const ingot_value *in, int nout,
+                        const ingot_value *want);
+/* The same of a network that computes in types narrower than f32: each node rounds to its type, and
+ * a kernel of several nodes once. NULL: it computes in none. */
 struct Moves *moves_of_narrow(Arena *, Context *, const ingot_value *in, int nout,
                               const ingot_value *want);
+/* Whether the numbers of result i are no further apart than that explains. */
 bool moves_explain(struct Moves *, int i, const Difference *, const HostTensor *got,
                    const HostTensor *want);
 /* verify_functions.c: all functions of a model that is trained, interpreted. */

@@ -189,20 +189,15 @@ static HostTensor tensor_at(const ingot_value *like, const void *data)
     return t;
 }
 
-/* Result i of the naive kernels beside the graph's. moves: how far rounding moves all results, once
- * that is asked. */
-static ingot_status compare_result(const FunctionCheck *f, int i, const void *data, double ***moves)
+/* Result i of the naive kernels beside the graph's. */
+static ingot_status compare_result(const FunctionCheck *f, int i, const void *data,
+                                   struct Moves *moves)
 {
     HostTensor got = tensor_at(&f->want[i], data), want = tensor_at(&f->want[i], f->want[i].data);
     const Difference d = value_compare(f->a, &got, &want, tolerance_of(want.dtype));
     ingot_status status = INGOT_OK;
-    bool good = difference_is_good(&d), rounded = false;
-    if (!good && !*moves) {
-        *moves = NEWN(f->a, double *, f->s.nout + 1);
-        status = results_move(f->asked.c, f->a, f->in, f->s.nout, f->want, *moves);
-    }
-    if (!good && status == INGOT_OK)
-        good = rounded = difference_is_rounding(f->a, &d, &got, &want, (*moves)[i]);
+    const bool near = difference_is_good(&d),
+               rounded = !near && moves_explain(moves, i, &d, &got, &want), good = near || rounded;
     StrBuf sb = {0};
     difference_print(&sb, &d, &got, &want);
     if (!good)
@@ -225,7 +220,7 @@ static ingot_status compare_results(const FunctionCheck *f, const ingot_value *o
 {
     const Context *c = f->asked.c;
     ingot_status status = INGOT_OK;
-    double **moves = NULL;
+    struct Moves *moves = moves_new(f->a, f->asked.c, f->in, f->s.nout, f->want);
     for (int i = 0, k = 0; i < f->s.nout; i++) {
         const void *data = i < f->nout ? out[i].data : NULL;
         if (i >= f->nout) {
@@ -233,7 +228,7 @@ static ingot_status compare_results(const FunctionCheck *f, const ingot_value *o
                 k++;
             data = state[k++];
         }
-        const ingot_status one = compare_result(f, i, data, &moves);
+        const ingot_status one = compare_result(f, i, data, moves);
         status = one == INGOT_OK ? status : one;
     }
     return status;

@@ -38,8 +38,8 @@ static void add_moves(Arena *a, const ingot_value *out, const ingot_value *want,
         most[i] = fmax(most[i], fabs(x[i] - y[i]));
 }
 
-ingot_status results_move(Context *c, Arena *a, const ingot_value *in, int nout,
-                          const ingot_value *want, double **moves)
+static ingot_status results_move(Context *c, Arena *a, const ingot_value *in, int nout,
+                                 const ingot_value *want, double **moves)
 {
     ingot_value *out = NEWN(a, ingot_value, nout + 1);
     ingot_status status = INGOT_OK;
@@ -55,8 +55,8 @@ ingot_status results_move(Context *c, Arena *a, const ingot_value *in, int nout,
 
 enum { FARTHER = 4 }; /* what was seen in RUNS runs is not the most that rounding does */
 
-bool difference_is_rounding(Arena *a, const Difference *d, const HostTensor *got,
-                            const HostTensor *want, const double *moves)
+static bool difference_is_rounding(Arena *a, const Difference *d, const HostTensor *got,
+                                   const HostTensor *want, const double *moves)
 {
     const ingot_dtype part = part_of(want->dtype);
     if (d->shape || d->strings || d->nan || d->inf)
@@ -72,7 +72,7 @@ bool difference_is_rounding(Arena *a, const Difference *d, const HostTensor *got
     return true;
 }
 
-/* ---- networks in f16, bf16, f8 --------------------------------------------------------------- */
+/* ---- once a difference asks for it ----------------------------------------------------------- */
 
 struct Moves {
     Arena *a;
@@ -95,14 +95,18 @@ static bool computes_narrow(Arena *a, const Context *c)
     return false;
 }
 
-struct Moves *moves_of_narrow(Arena *a, Context *c, const ingot_value *in, int nout,
-                              const ingot_value *want)
+struct Moves *moves_new(Arena *a, Context *c, const ingot_value *in, int nout,
+                        const ingot_value *want)
 {
-    if (!computes_narrow(a, c))
-        return NULL;
     struct Moves *m = NEW(a, struct Moves);
     *m = (struct Moves){.a = a, .c = c, .in = in, .want = want, .nout = nout};
     return m;
+}
+
+struct Moves *moves_of_narrow(Arena *a, Context *c, const ingot_value *in, int nout,
+                              const ingot_value *want)
+{
+    return computes_narrow(a, c) ? moves_new(a, c, in, nout, want) : NULL;
 }
 
 bool moves_explain(struct Moves *m, int i, const Difference *d, const HostTensor *got,
