@@ -56,6 +56,10 @@ class Failed(Exception):
     pass
 
 
+class Lost(Failed):
+    """Chromium has put another process under a page while it was asked: no answer will come."""
+
+
 class Chromium:
     def __init__(self, timeout=3600):  # of what hangs: a machine may be busy
         program = next(filter(None, map(shutil.which, NAMES)), None)
@@ -127,8 +131,20 @@ class Chromium:
                 self.events.append(answer)
             elif answer["id"] == self.count:
                 if "error" in answer:
-                    raise Failed(f"{method}: {answer['error']['message']}")
+                    message = answer["error"]["message"]
+                    kind = Lost if "navigated or closed" in message else Failed
+                    raise kind(f"{method}: {message}")
                 return answer["result"]
+
+    def await_event(self, wanted):
+        """Waits until an event has come that is wanted, since the beginning."""
+        until = time.monotonic() + self.timeout
+        seen = 0
+        while not any(map(wanted, self.events[seen:])):
+            seen = len(self.events)
+            message = self.receive(until)
+            if "id" not in message:
+                self.events.append(message)
 
     def page(self, address, width=800, height=600, touch=False):
         return Page(self, address, width, height, touch)
@@ -152,7 +168,22 @@ class Page:
         )
         if touch:
             self.call("Emulation.setTouchEmulationEnabled", enabled=True)
-        self.call("Page.navigate", url=address)
+        if address:
+            self.load(address)
+
+    def load(self, address):
+        """Goes to an address and comes back when this very document has been loaded: what is asked
+        of a page while another takes its place may be lost."""
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
+        loader = self.call("Page.navigate", url=address)["loaderId"]
+        self.browser.await_event(
+            lambda e: (
+                e["method"] == "Page.lifecycleEvent"
+                and e.get("sessionId") == self.session
+                and e["params"]["loaderId"] == loader
+                and e["params"]["name"] == "load"
+            )
+        )
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)

@@ -10,11 +10,10 @@ with Browser() as b:
 import pathlib
 import shutil
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "browser"))
 import chromium  # noqa: E402
-from chromium import Failed  # noqa: E402, F401
+from chromium import Failed, Lost  # noqa: E402, F401
 
 
 def find():
@@ -43,7 +42,7 @@ class Page(chromium.Page):
     }
 
     def __init__(self, browser, path, width, height, dark):
-        super().__init__(browser, "about:blank", width, height, width < 600)
+        super().__init__(browser, None, width, height, width < 600)
         for domain in ("Network", "DOM"):
             self.call(f"{domain}.enable")
         self.call(
@@ -52,20 +51,7 @@ class Page(chromium.Page):
         )
         file, mark, query = str(path).partition("?")
         address = pathlib.Path(file).resolve().as_uri() + mark + query
-        self.call("Page.navigate", url=address)
-        until = time.monotonic() + browser.timeout
-        while self.where() != f"complete{address}":
-            if time.monotonic() > until:
-                raise Failed(f"{address} is not loaded")
-
-    def where(self):
-        """How far the page is, and its address; None while another takes its place."""
-        try:
-            return self.eval("document.readyState + location.href")
-        except Failed as e:
-            if "navigated or closed" not in str(e) and "context was destroyed" not in str(e):
-                raise
-            return None
+        self.load(address)
 
     @property
     def fetched(self):

@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 
 import browser
 from screenshots import VIEWS, faults
@@ -217,6 +218,8 @@ def planted(b, html, told):
         try:
             counts(page, told)
             details(page, told)
+        except browser.Lost:
+            raise
         except (Wrong, browser.Failed):
             continue
         raise Wrong(f"a planted wrong fact is not found: {plant.__name__}")
@@ -458,6 +461,8 @@ def interactions(page, told, other):
     for f in INTERACTIONS:
         try:
             f(page, told, other)
+        except browser.Lost:
+            raise
         except (Wrong, browser.Failed) as e:
             raise Wrong(f"{f.__name__}: {e}") from None
     return [f.__name__ for f in INTERACTIONS]
@@ -680,22 +685,8 @@ def measure(b, ingot, model, work, flags):
         )
 
 
-def main():
-    p = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    p.add_argument("--ingot", required=True)
-    p.add_argument("--flags", default="--target c:native")
-    p.add_argument("models", nargs="*", type=pathlib.Path)
-    a = p.parse_args()
-    if not browser.find():
-        print("skipped: there is no Chromium")
-        return 77
-    try:
-        import onnx  # noqa: F401
-    except ImportError as e:
-        print(f"skipped: {e}")
-        return 77
+def run(a):
+    """All of it, in a browser of its own: 0 where nothing is wrong."""
     with tempfile.TemporaryDirectory() as work, browser.Browser() as b:
         work, flags = pathlib.Path(work), a.flags.split()
         for model in a.models:
@@ -754,6 +745,32 @@ def main():
                 measure(b, a.ingot, work / f"{name}.onnx", work, ("--target", "c:native"))
             measure(b, a.ingot, large(work), work, ("--no-assembly",))
     return 0
+
+
+def main():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--ingot", required=True)
+    p.add_argument("--flags", default="--target c:native")
+    p.add_argument("models", nargs="*", type=pathlib.Path)
+    a = p.parse_args()
+    if not browser.find():
+        print("skipped: there is no Chromium")
+        return 77
+    try:
+        import onnx  # noqa: F401
+    except ImportError as e:
+        print(f"skipped: {e}")
+        return 77
+    try:
+        return run(a)
+    except (
+        browser.Lost
+    ) as e:  # once may be Chromium's doing; a report that leaves does so each time
+        traceback.print_exc()
+        print(f"a page was lost ({e}): all again", flush=True)
+        return run(a)
 
 
 if __name__ == "__main__":
