@@ -135,6 +135,15 @@ static void move_accesses(Arena *a, Kernel *k, int arg, Node *const *begin)
     k->sink = fresh[k->sink->id];
 }
 
+/* What is known of its elements by their coordinates stays true where these are counted from others
+ * on. */
+static void move_beyond(Context *c, Beyond *b, Node *const *begin)
+{
+    if (b->from)
+        b->from =
+            idx_sub(c, b->row < 0 ? b->from : idx_add(c, b->from, begin[b->row]), begin[b->axis]);
+}
+
 /* Has it memory with a first element to point at? What the caller gives may be shorter than the
  * bounds of its dims. */
 static bool has_slices(const Buffer *b)
@@ -154,7 +163,13 @@ void point_at_slices(Plan *p, Step *s)
             continue;
         s->bufs[i] = view(p, b, distance(p->c, b, begin));
         move_accesses(a, s->kernel, i, begin);
+        move_beyond(s->kernel->c, &s->kernel->args[i].beyond, begin);
     }
     kernel_find_vars(s->kernel);
+    for (int i = 0; i < s->nbuf; i++) {
+        Beyond *b = &s->kernel->args[i].beyond;
+        if (b->from && !kernel_has_sizes(s->kernel, b->from))
+            b->from = NULL;
+    }
     arena_free(a);
 }

@@ -107,6 +107,22 @@ void kernel_find_vars(Kernel *k)
     arena_free(a);
 }
 
+bool kernel_has_sizes(const Kernel *k, Node *e)
+{
+    int n;
+    bool good = true;
+    Arena *a = arena_new();
+    Node **order = graph_toposort(a, 1, &e, &n);
+    for (int i = 0; i < n && good; i++) {
+        bool found = order[i]->op != OP_VAR;
+        for (int j = 0; j < k->nvar && !found; j++)
+            found = k->vars[j] == (int)order[i]->arg.i;
+        good = found;
+    }
+    arena_free(a);
+    return good;
+}
+
 /* Of each argument the box that all accesses to it lie in. */
 int64_t kernel_bytes(const Kernel *k)
 {

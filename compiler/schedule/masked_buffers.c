@@ -107,45 +107,13 @@ static void note_stored(MaskedBuffers *q, const Step *s)
     }
 }
 
-/* All sizes are arguments of the kernel already. */
-static bool has_sizes(const MaskedBuffers *q, const Kernel *k, Node *from)
-{
-    int n;
-    bool good = true;
-    Node **order = graph_toposort(q->a, 1, &from, &n);
-    for (int i = 0; i < n && good; i++) {
-        bool found = order[i]->op != OP_VAR;
-        for (int j = 0; j < k->nvar && !found; j++)
-            found = k->vars[j] == (int)order[i]->arg.i;
-        good = found;
-    }
-    return good;
-}
-
-/* Does the kernel read rows as they are numbered, from the first on, and along them, too? */
-static bool reads_rows(const MaskedBuffers *q, const Kernel *k, int arg, const Beyond *b)
-{
-    int n;
-    bool good = true;
-    Node *sink = k->sink, **order = graph_toposort(q->a, 1, &sink, &n);
-    for (int i = 0; i < n && good; i++) {
-        const Node *load = order[i];
-        if (load->op != OP_LOAD || load->src[0]->op != OP_BUFFER || load->src[0]->arg.i != arg)
-            continue;
-        Node *const *at = load->src + first_coord(load);
-        good = at[b->axis]->op == OP_RANGE && (b->row < 0 || at[b->row]->op == OP_RANGE);
-    }
-    return good;
-}
-
 static void tell_reader(MaskedBuffers *q, const Step *s)
 {
     Kernel *k = s->kernel;
     for (int j = 0; j < s->nbuf; j++)
         for (int i = 0; i < q->nknown; i++) {
             const Buffer *b = q->known[i];
-            if (b != s->bufs[j] || k->args[j].written || !has_sizes(q, k, b->beyond.from) ||
-                !reads_rows(q, k, j, &b->beyond))
+            if (b != s->bufs[j] || k->args[j].written || !kernel_has_sizes(k, b->beyond.from))
                 continue;
             k->args[j].beyond = b->beyond;
             k->args[j].beyond.from = import_index(k->c, q->a, b->beyond.from);

@@ -109,11 +109,41 @@ static void no_sums(void **state)
     done(p);
 }
 
+/* The last two of four rows are read: they are numbered from there on, but end where they did. */
+static void rows_from_another_on(void **state)
+{
+    (void)state;
+    const ingot_options o = {.struct_size = sizeof o, .target = "c"};
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *rows = ingot_dim_const(c, 4), *keys = ingot_dim_var(c, "keys", 1, 7),
+              *two = ingot_dim_const(c, 2), *size[] = {rows, keys};
+    ingot_tensor *q = rows_of(c, "q", rows), *k = rows_of(c, "k", keys), *v = rows_of(c, "v", keys);
+    ingot_tensor *s = ingot_matmul(c, q, ingot_permute(c, k, (int[]){1, 0}));
+    s = ingot_where(c, ingot_le(c, ingot_iota(c, 2, size, 1), ingot_iota(c, 2, size, 0)), s,
+                    ingot_scalar_f(c, INGOT_F32, -INFINITY));
+    ingot_tensor *y = ingot_matmul(c, ingot_softmax(c, s, 1), v);
+    ingot_output(c, "y", ingot_slice(c, y, 0, two, two, 1));
+    Plan *p = plan_make(c, &o);
+    assert_non_null(p);
+    PlanCheck check;
+    if (!plan_check(p, false, &check))
+        fail_msg("%s", check.fault);
+    int from_two = 0;
+    for (int i = 0; i < p->nkernel; i++)
+        for (int j = 0; j < p->kernels[i]->narg; j++) {
+            const Beyond *b = &p->kernels[i]->args[j].beyond;
+            from_two += b->from && b->row == 0 && idx_is(b->from, 3);
+        }
+    assert_int_equal(from_two, 1);
+    done(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_know),
         cmocka_unit_test(no_sums),
+        cmocka_unit_test(rows_from_another_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
