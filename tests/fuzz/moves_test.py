@@ -59,6 +59,9 @@ def quantised(a, s, z):
 # One of few values has the same rounding again and again.
 FEW = np.repeat(F([1.7, -2.3, 3.1, 0.9, -3.39]), 800)
 MEAN = ("ReduceMean", lambda a: np.mean(a, keepdims=True, dtype=F), {"keepdims": 1})
+HARDMAX = step("Hardmax", lambda a: F(np.arange(len(a)) == np.argmax(a)), axis=0)
+# A cell that is closed: what it lets out is 0 of either sign, or not quite.
+CLOSED = step("RNN", lambda x: F([0, 0]) * x, hidden_size=2)
 EITHER = {
     "what is left of a sum of thousands": (graph(FEW, MEAN), 1e-3),
     "nothing is left of a log softmax": graph([30.0, 1, 2], LOG_SOFTMAX, TO_BOOL),
@@ -80,6 +83,8 @@ EITHER = {
     "the least of two that are near": graph(
         [1, near(0.3) / F(0.3)], step("ArgMin", lambda a: np.argmin(a, 0, keepdims=True), axis=0)
     ),
+    "which of two that are near has 1": graph([1, near(0.3) / F(0.3)], HARDMAX),
+    "which of two closed cells has 1": graph([-1.0, 1], CLOSED, HARDMAX),
     "what is chosen then": graph(
         CANCELS, SUM, step("Greater", np.greater, F(0)), step("Where", np.where, F(1), F(2))
     ),
@@ -93,6 +98,7 @@ SURE = {
     "the largest of two": graph(
         [1, 1.01], step("ArgMax", lambda a: np.argmax(a, 0, keepdims=True), axis=0)
     ),
+    "which of two has 1": graph([1, 1.01], HARDMAX),
 }
 # Functions that round on the way, what they leave, and what is exact.
 ROUNDED = {

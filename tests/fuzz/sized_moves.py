@@ -25,7 +25,7 @@ from sized import reads
 BIT = 2.0**-23
 RUNS = 8
 # Computed with terms about as large as one, whatever the result is.
-TERMS = {"LogSoftmax", "Softplus", "Elu", "HardSwish"}
+TERMS = {"LogSoftmax", "Softplus", "Elu", "HardSwish", "LSTM", "GRU", "RNN"}
 # Of operands: the first is summed over what is left of its elements for each of the result's; of
 # products, over a row of it, or over what a channel of the second has.
 SUMS = {"ReduceSum", "ReduceMean", "GlobalAveragePool"}
@@ -38,7 +38,7 @@ PRODUCTS = {
 # largest. What is imaginary and 0 is a sum that cancels, of either sign.
 SPECTRA = {"DFT", "STFT"}
 COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"}
-PICKS = {"ArgMax": 1, "ArgMin": -1}
+PICKS = {"ArgMax": 1, "ArgMin": -1, "Hardmax": 1}
 # Operands that say what is computed, and are nothing that rounds.
 SETTINGS = {"Resize": (1, 2)}
 STEPS = {"Floor", "Ceil", "Round", "Sign", "QuantizeLinear", *COMPARISONS, *PICKS}
