@@ -303,8 +303,10 @@ def llm(o):
     sys.path.insert(0, str(TREE / "tests/llm"))
     import llama_cpp
 
-    include, lib = llama_cpp.built(pathlib.Path(o.llama))
-    timer = llama_cpp.program(include, lib, pathlib.Path(tempfile.mkdtemp()), "llama_time")
+    timer = pathlib.Path(o.llama).resolve()
+    if timer.is_dir():
+        include, lib = llama_cpp.built(timer)
+        timer = llama_cpp.program(include, lib, pathlib.Path(tempfile.mkdtemp()), "llama_time")
     versions = [f"llama.cpp (llama-cpp-python {llama_cpp.VERSION})"]
     unit = f"tokens a second; best of {o.rounds} rounds, in turns"
     how = ["--target", o.target, "--threads", o.threads, "--seconds", o.seconds, "--json", "-q"]
@@ -318,7 +320,8 @@ def llm(o):
             for engine, now in (("llama.cpp", map(float, text.split())), ("ingot", ours)):
                 best[engine] = [max(a, b) for a, b in zip(best[engine], now)]
         for i, what in enumerate((f"prompt of {o.prompt} tokens", "answer")):
-            rows.append([f"{what}, {threads}", *(round(b[i], 1) for b in best.values())])
+            row = f"{name_of(path)}, {what}, {threads}"
+            rows.append([row, *(round(b[i], 1) for b in best.values())])
         yield ["", *best], rows, versions, unit
 
 

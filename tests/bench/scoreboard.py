@@ -7,7 +7,7 @@
                                               transformers beside torch.compile in a CUDA graph
     scoreboard.py firmware OUT.json --onnx2c PROGRAM --emx PROGRAM MODEL.onnx...
     scoreboard.py llm OUT.json --llama DIR [--threads N] MODEL.gguf...    beside llama.cpp, which is
-                                              built in DIR
+                                              built in DIR; or a program that is built already
     scoreboard.py suite OUT.json CASES        the official cases; --page FILE: what run.py wrote
     scoreboard.py page [--check]              writes both pages from tests/bench/scores/*.json
 
