@@ -28,14 +28,14 @@ HEADS = {
 }
 OPENING = """# Operators
 
-What a model may contain. `ingot operators` prints the same list, and `ingot check model.onnx` tells which operators of a model are missing, all at once. This page is made by
-`tests/operators.py --renew`; do not edit it.
+This page lists the operators that a model may contain. `ingot operators` prints the same list. `ingot check model.onnx` lists all operators of a model that are not supported. `tests/operators.py --renew`
+writes this page; do not edit it.
 
-Limits that hold everywhere: tensors have up to 8 dims; complex numbers are refused, except inside the Fourier transforms; a size that only the data decide needs bounds
-([`--dim`](command_line.md#shapes-and-inputs)). An operator that is missing can be [a C function of yours](custom_ops.md).
+These limits hold everywhere: tensors have up to 8 dims; complex numbers are refused, except inside the Fourier transforms; a size that depends on the data needs bounds
+([`--dim`](command_line.md#shapes-and-inputs)). You can supply a missing operator as [a C function](custom_ops.md).
 
-Types: `number` is `float`, `int` and `uint`; `float` is f16, bf16, f32 and f64; `int` is i8 to i64, `uint` u8 to u64; `float8` the four types of f8; `small` the types of 2 and 4 bits; `*` any type, and
-sequences where the operator takes them. Types of several inputs are separated by commas; the last one holds for all that follow.
+Types: `number` is `float`, `int` and `uint`; `float` is f16, bf16, f32 and f64; `int` is i8 to i64, `uint` u8 to u64; `float8` is the four types of f8; `small` is the types of 2 and 4 bits; `*` is any type, and
+sequences if the operator accepts them. The types of several inputs are separated by commas; the last one holds for all further inputs.
 
 """
 
