@@ -121,8 +121,8 @@ def figure(x):
 INTRODUCTION = """# Performance
 
 How fast compiled models are, compared with other engines. `tests/bench/scoreboard.py page` writes this page and the table in the [README](../README.md) from the files in
-`tests/bench/scores/`; do not edit them. Each table names its machine, versions, day and command. Compare figures within a table, not between tables: machines differ, and shared
-machines vary from hour to hour. [measurements.md](measurements.md) shows what single decisions of the compiler gain.
+`tests/bench/scores/`; do not edit them. Each file is the output of one run of the script on one machine, which need not be the one that writes the page. Its table names the
+machine, versions (with the commit of ingot), day and command. Compare figures within a table, not between tables: machines differ, and shared machines vary from hour to hour. [measurements.md](measurements.md) shows what single decisions of the compiler gain.
 
 """
 

@@ -115,7 +115,7 @@ const CliOption cli_options[] = {
      .take = option_dim},
     {"--entry", "NAME", GRAPH | TUNE, "compile only this network of a file that has several (default: all; the first one becomes run())", WORD(entry)},
     {"--function", "NAME", INSPECT | EXPLAIN, "the function to show, if the model has several: decode, train_step .. (default: run). The page of -o has all of them, and shows this one first", WORD(function)},
-    {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: the output becomes the input of the next run. It starts as zeros. 'past.*=present.*' is one for each input whose name begins with past.",
+    {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: the output becomes the input of the next run. It starts as zeros. 'past.*=present.*' declares one for each input whose name begins with 'past.'",
      .take = option_state},
     {"--kv", "TYPE", GRAPH | TUNE, "the type in which a language model keeps keys and values: f16 (default) or f32", .take = option_kv, .choices = "f16 f32"},
     {"--weights-type", "TYPE", GRAPH | TUNE, "convert the matrices of a Hugging Face folder to f16, bf16, q8_0, q4_0 or q4_k (default: as in the file)", WORD(weights_type), .choices = "f16 bf16 q8_0 q4_0 q4_k"},
