@@ -268,7 +268,8 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
         return 2 * s->sums * vectors + 3;
     if (s->dot && s->small) /* two registers each, of which those of one side come one by one */
         return 2 * ((vectors < each ? vectors : each) + 1);
-    return s->sums * vectors + 1;
+    /* of rows and vectors those that are fewer stay; the others come one by one */
+    return s->sums * (s->t->machine.lanes && each < vectors ? each : vectors) + 1;
 }
 
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
