@@ -68,13 +68,22 @@ IGRT_FOURS(u8, 16)
     {                                                                                 \
         return x OP y;                                                                \
     }
+/* Moved, and some of them: one mask does both. */
+#define IGRT_BYTE_DIGIT(N, NAME, MOVED, INSIDE)                                            \
+    IGRT_VEC igrt_i32x##N igrt_##NAME##_and_u8x4_i32x##N(igrt_i32x##N x, int k, int digit) \
+    {                                                                                      \
+        const uint32_t mask = (uint32_t)digit & (INSIDE);                                  \
+        return (igrt_i32x##N)(MOVED)&IGRT_BYTES_OF(N, mask);                               \
+    }
 #define IGRT_BYTE_BITS(N)                                                                       \
     IGRT_BYTE_BITS_OF(N, and, &)                                                                \
     IGRT_BYTE_BITS_OF(N, or, |)                                                                 \
     IGRT_BYTE_BITS_OF(N, xor, ^)                                                                \
     IGRT_BYTE_BITS_(N, shr, ((igrt_u32x##N)x >> k) & (igrt_u32x##N)IGRT_BYTES_OF(N, 255u >> k)) \
     IGRT_BYTE_BITS_(N, shl,                                                                     \
-                    ((igrt_u32x##N)x << k) & (igrt_u32x##N)IGRT_BYTES_OF(N, 255u << k & 255))
+                    ((igrt_u32x##N)x << k) & (igrt_u32x##N)IGRT_BYTES_OF(N, 255u << k & 255))   \
+    IGRT_BYTE_DIGIT(N, shr, (igrt_u32x##N)x >> k, 255u >> k)                                    \
+    IGRT_BYTE_DIGIT(N, shl, (igrt_u32x##N)x << k, 255u << k & 255)
 IGRT_BYTE_BITS(4)
 IGRT_BYTE_BITS(8)
 IGRT_BYTE_BITS(16)

@@ -78,10 +78,37 @@ void render_four_type(Render *r, Node *n)
 
 static void operand(Render *r, Node *n, bool lanes);
 
+/* A digit of a word: in lanes its bits are moved and masked at once, with one mask for both. */
+static bool is_moved_digit(Render *r, const Node *n)
+{
+    Node *moved = n->src[0];
+    return is_vector(r, n) && n->op == OP_AND && n->src[1]->op == OP_CONST &&
+           (moved->op == OP_SHR || moved->op == OP_SHL) && !is_four(r, moved->src[1]) &&
+           !is_named(r, moved);
+}
+
+/* igrt_shr_and_u8x4_i32x16(igrt_load_u8x4_i32x16(..), 4, 15) */
+static void render_moved_digit(Render *r, Node *n)
+{
+    Node *moved = n->src[0];
+    needs_dot(r, true, bytes_of(n));
+    sb_printf(r->sb, "igrt_%s_and_u8x4_i32x%d(", op_info[moved->op].text, r->l.tile->lanes);
+    operand(r, moved->src[0], true);
+    put(r, ", ");
+    render_bare(r, moved->src[1]);
+    put(r, ", ");
+    render_bare(r, n->src[1]);
+    put(r, ")");
+}
+
 /* igrt_shr_u8x4_i32x16(igrt_load_u8x4_i32x16(..), 4) */
 static void render_bits(Render *r, Node *n)
 {
     const bool lanes = is_vector(r, n), other = is_four(r, n->src[1]);
+    if (is_moved_digit(r, n)) {
+        render_moved_digit(r, n);
+        return;
+    }
     needs_dot(r, lanes, bytes_of(n));
     sb_printf(r->sb, "igrt_%s_u8x4%s", op_info[n->op].text, other ? "s" : "");
     if (lanes)
