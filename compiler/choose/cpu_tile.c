@@ -16,6 +16,22 @@ static double used(int64_t extent, int64_t step)
  * at most: what else an iteration does is done once for all of them. */
 enum { MAX_VECTORS = 4, BLOCK_VECTORS = 2, BLOCK_ROWS = 6, L2_ROWS = 8 };
 
+/* A block of bytes whose parts have a scale each, and few dots of four terms: what makes digits and
+ * scales is shared by more rows, though sums of the blocks around then wait in L1. */
+enum { DOT_TERMS = 4, PART_DOTS = 4, PART_ROWS = 8 };
+
+static bool has_short_parts(const View *v, const Target *t)
+{
+    int64_t terms = 1;
+    bool bytes = !t->machine.pairs;
+    for (uint32_t j = 1; j < v->dot->nsrc; j++)
+        terms = sat_mul(terms, v->dot->src[j]->hi + 1);
+    for (int j = 0; j < v->nfactor; j++)
+        bytes &= dtype_info[v->factor[j]->dtype].bytes == 1;
+    return v->outer && v->outer->nsrc - reduce_ranges(v->outer) > 1 && bytes &&
+           terms <= PART_DOTS * DOT_TERMS && t->machine.registers >= 2 * BLOCK_VECTORS * PART_ROWS;
+}
+
 static const double APART = 0.9;   /* of rows in pages of their own */
 static const double NEXT = 0.4375; /* of L2, for a block beside the next one */
 
@@ -180,7 +196,7 @@ typedef struct {
     double near;
     double again, uses, terms;
     int dot; /* DOT takes so many terms at once, or 0 */
-    bool reuse, small, signs, pairs, halves, integers;
+    bool reuse, small, signs, pairs, halves, integers, parts; /* has_short_parts() */
     /* of a sum over batch and pixels of operands that are computed: cycles that a byte of them
      * takes; else 0 */
     double stream;
@@ -221,6 +237,7 @@ static TileSearch tile_search(const Kernel *k, const View *v, const Buffer *cons
                     .ncolumns = first->ncolumns,
                     .sums = v->ndot,
                     .around = v->outer ? v->ndot : 0,
+                    .parts = has_short_parts(v, t),
                     .block = (double)(first->width * dtype_info[v->dot->dtype].bytes),
                     .near = t->machine.lanes ? t->machine.far * NEXT : INFINITY,
                     .again = read_again(k, v, lanes, t),
@@ -274,7 +291,7 @@ static int64_t operand_registers(const TileSearch *s, int64_t vectors, int64_t e
 
 static bool has_registers(const TileSearch *s, int64_t vectors, int64_t each)
 {
-    const int64_t sums = (s->sums + s->around) * vectors * each,
+    const int64_t sums = (s->parts ? s->sums : s->sums + s->around) * vectors * each,
                   spilt = s->t->machine.lanes && !s->dot && s->terms >= MANY_TERMS
                               ? sums / s->t->machine.spills
                               : 0;
@@ -305,7 +322,7 @@ static TileRows rows_along(const Kernel *k, const View *v, const Buffer *const *
             r.step = (double)llabs(stride) * dtype_info[v->factor[j]->dtype].bytes;
     }
     if (v->outer && range_extent(rows) < 0 && rows->hi >= BLOCK_ROWS) /* two sums for each */
-        r.count = BLOCK_ROWS;
+        r.count = has_short_parts(v, t) && rows->hi >= PART_ROWS ? PART_ROWS : BLOCK_ROWS;
     r.one_set = !r.panels && in_one_set(k, v, lanes, rows, t);
     for (int i = 0; i < v->nrange; i++)
         r.blocks |= is_block_of_rows(k, v, lanes, rows, v->range[i], t);

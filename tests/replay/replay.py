@@ -62,6 +62,7 @@ LANGUAGE = {
     "llama_q4_0": ("llama", "Q4_0"),
     "qwen3_q8_0": ("qwen3", "Q8_0"),
     "llama_q4_k": ("llama", "Q4_K"),
+    "llama_q6_k": ("llama", "Q6_K"),
 }
 BYTES = ("c:x86-64-v3", "c:x86-64-v4+vnni", "c:armv8.2-a+dotprod")
 SIZES = ("--dim", "n=1..12", "--dim", "past=0..20")
