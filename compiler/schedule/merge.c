@@ -704,7 +704,7 @@ static bool adds_little(Arena *a, const Step *s, const Machine *m)
     for (int i = 0; i < n; i++)
         for (uint32_t j = reduce_ranges(reduce[i]); j < reduce[i]->nsrc; j++)
             terms = sat_mul(terms, reduce[i]->src[j]->hi + 1);
-    return terms <= m->loads;
+    return !n || terms <= m->loads;
 }
 
 /* Does all that a step writes become the next value of a state? */
@@ -793,8 +793,7 @@ static void merge_block(Sched *q, Block *b)
 
 void merge_kernels(Sched *q)
 {
-    if (q->target->gpu)
-        join_all_updates(q, &q->plan->main);
-    else
+    if (!q->target->gpu)
         merge_block(q, &q->plan->main);
+    join_all_updates(q, &q->plan->main);
 }
