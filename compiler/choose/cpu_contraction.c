@@ -90,26 +90,36 @@ static bool copies_are_little(const Kernel *k, const View *v, const RegisterTile
            COPIES * cost_bytes(bytes, INFINITY, t) < products / t->machine.rate[UNIT_TILE];
 }
 
-/* Of all sums that share their loops. */
+/* The innermost loop over results that a load moves with, or NULL. */
+static const NestAxis *loop_of_place(const Nest *nest, const Node *load)
+{
+    const NestAxis *at = NULL;
+    for (int i = 0; i < nest->norder; i++) {
+        const NestAxis *x = &nest->axis[nest->order[i]];
+        if (!x->reduced && !x->remainder && x->extent != 1 &&
+            depends_on(load, nest->k->axes[x->root].range))
+            at = x;
+    }
+    return at;
+}
+
+/* Of all sums that share their loops. What comes from memory is asked for while the place before is
+ * read, if there are blocks of terms to spread that over: in training, where a weight lies as
+ * other products want it. */
 static void stage_opts(Nest *nest, const View *v, const Buffer *const *bufs,
                        const RegisterTile *tile)
 {
     const Kernel *k = nest->k;
-    for (int j = 0; j < v->nload; j++) {
-        Node *load = v->load[j];
-        int arg = (int)load->src[0]->arg.i, at = -1;
-        if (!is_summed(v, load) || !wants_place(k, v, bufs, tile, load, nest->target))
-            continue;
-        for (int i = 0; i < nest->norder; i++) {
-            const NestAxis *x = &nest->axis[nest->order[i]];
-            if (!x->reduced && !x->remainder && x->extent != 1 &&
-                depends_on(load, k->axes[x->root].range))
-                at = nest->order[i];
+    for (int early = k->c->sums_in_blocks; early >= 0; early--)
+        for (int j = 0; j < v->nload; j++) {
+            Node *load = v->load[j];
+            const NestAxis *at = loop_of_place(nest, load);
+            if (at && is_summed(v, load) && wants_place(k, v, bufs, tile, load, nest->target) &&
+                (!early || is_large(k, bufs, load, BUF_STATE, nest->target) ||
+                 is_large(k, bufs, load, BUF_WEIGHT, nest->target)))
+                nest_opt(nest, early ? OPT_PREFETCH : OPT_STAGE, at->name,
+                         (int)load->src[0]->arg.i);
         }
-        if (at >= 0) {
-            nest_opt(nest, OPT_STAGE, nest->axis[at].name, arg);
-        }
-    }
 }
 
 /* Dots of scalars are so short that a loop's own instructions count: some iterations of the

@@ -252,6 +252,13 @@ static inline int64_t box_high(const Box *b, int i)
 {
     return b->low[i] + b->many[i] * b->step[i] - b->extent[i];
 }
+/* What a place is filled with next (PREFETCH of what is staged): lines of the argument, of which
+ * number `line`, a RANGE that is no loop, lies `at`; NULL: they do not lie so. */
+typedef struct {
+    int arg;
+    Node *at, *line;
+    int64_t lines;
+} Panel;
 /* A loop nest: loops over results, inside of them loops over terms, and stores, of which UPCAST
  * made straight-line copies. (A tile in the field's sense, the results that are computed together,
  * is what its copies and lanes cover.)
@@ -300,6 +307,8 @@ typedef struct {
     /* PREFETCH: the RANGE whose next iteration's part of these arguments is asked for, or NULL. */
     Node *prefetch;
     int nprefetched, prefetched[MOST_PREFETCHED];
+    Panel panel[MOST_PREFETCHED]; /* ... those that are staged */
+    int npanel;
     /* STAGE with depth: iteration i of ahead_of reads what copies have filled, while those of
      * iteration `ahead`, depth - 1 later, begin; NULL: nothing is ahead. */
     Node *ahead_of, *ahead;

@@ -239,13 +239,20 @@ void shares_begin(Lower *, Piece *);
 bool lower_is_walked(const Piece *, int axis);
 void shares_walk(Lower *, Piece *);
 
-/* ---- places.c, places_shared.c, places_bulk.c, places_window.c, places_values.c ----------------
- */
+/* ---- places.c, places_shared.c, places_bulk.c, places_window.c, places_values.c,
+ * places_next.c -------------------------------------------------------------------------------- */
 
 /* Is the argument worth a place in this loop nest? */
 bool place_wanted(const Lower *, const Piece *, const Stage *);
 /* How many elements of a place an axis that is left takes. */
 int64_t place_extent(const Lower *, const Piece *, int axis);
+/* A load as the loops that fill its place have it, where these leaves are `as`. It is made of the
+ * kernel's anew: the nest's own loop may end at a mask, inside of which a gate holds that does not
+ * in all that is filled. */
+Node *filling_load(Lower *, Piece *, Node *n, const int *leaf, Node *const *as, int nleaf);
+/* places_next.c: PREFETCH of the stage: what fills its place in the next iteration, whose leaves
+ * are these, is noted in the tile. */
+void place_next(Lower *, Piece *, int stage, Node *n, const int *leaf, int nleaf);
 /* A store of what fills place `number` (of the nest's stages, then of the kernel's STAGEs, then of
  * sums). */
 Node *place_store(Lower *, int number, Node *gate, Node *value, Node *at);

@@ -227,10 +227,7 @@ static Node *neighbours_of(Lower *q, const Piece *p, Node *load, const int *leaf
     return NULL;
 }
 
-/* A load as the loops that fill its place have it, where these leaves are `as`. It is made of the
- * kernel's anew: the nest's own loop may end at a mask, inside of which a gate holds that does not
- * in all that is filled. */
-static Node *filling_load(Lower *q, Piece *p, Node *n, const int *leaf, Node *const *as, int nleaf)
+Node *filling_load(Lower *q, Piece *p, Node *n, const int *leaf, Node *const *as, int nleaf)
 {
     Env env = env_new(q, NULL);
     Node **own = NEWN(q->a, Node *, nleaf + 1);
@@ -329,6 +326,7 @@ Node *load_through_place(Lower *q, Piece *p, Node *n, Node *load)
         }
     if (stage_is_wide(q->nest))
         return load_wide(q, p, stage, n, leaf, kept);
+    place_next(q, p, stage, n, leaf, kept);
     PlaceWalk w = {.at = idx(q->c, 0), .fill = idx(q->c, 0), .elements = 1};
     Node *rows = neighbours_of(q, p, load, leaf, kept), *block = NULL;
     int64_t columns = 1, pitch = 0;

@@ -6,6 +6,9 @@
  * piece, from one iteration of the loop to the next, or of those around it, and its lines have to
  * suffice for the iterations, or there is nothing worth asking for; then the list is empty.
  *
+ * What is staged is filled with other lines in the next iteration: these are spread over the blocks
+ * of terms that read the place (places_next.c).
+ *
  * What each run reads once, weights of a vector's products or a cache of keys, comes as fast as
  * memory is asked for it, and a core that computes with what it has looks a few lines ahead: of a
  * loop over terms, or of run-time size over panels of a few lines, PREFETCH asks for the lines that
@@ -23,6 +26,16 @@ static Node *load_of(Arena *a, int nroot, Node *const *root, int arg)
     for (int i = 0; i < n; i++)
         if (order[i]->op == OP_LOAD && order[i]->nsrc == 3 && order[i]->src[0]->arg.i == arg &&
             node_is_const_i(order[i]->src[1], 1))
+            return order[i];
+    return NULL;
+}
+
+static Node *buffer_of(Arena *a, int nroot, Node *const *root, int arg)
+{
+    int n;
+    Node **order = graph_toposort(a, nroot, root, &n);
+    for (int i = 0; i < n; i++)
+        if (order[i]->op == OP_BUFFER && order[i]->arg.i == arg)
             return order[i];
     return NULL;
 }
@@ -190,6 +203,66 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
     return line_loads(c, load, at, step, out);
 }
 
+/* The loops over terms outside of the innermost one, or of those over a block: of the sum that
+ * stands around the others. Gives how many, up to the last one that asks. */
+static int terms_around(Arena *a, int nroot, Node *const *root, Node *const **loop)
+{
+    int n, nloop = 0;
+    Node **order = graph_toposort(a, nroot, root, &n);
+    for (int i = 0; i < n; i++) {
+        if (order[i]->op != OP_REDUCE)
+            continue;
+        const int first = (int)reduce_ranges(order[i]), all = (int)order[i]->nsrc - first;
+        const int outer = order[i]->src[0]->op == OP_REDUCE ? all : all - 1;
+        if (outer > 0) {
+            *loop = order[i]->src + first;
+            nloop = outer;
+        }
+    }
+    return nloop;
+}
+
+/* What a place is filled with in the next iteration, spread over all that reads it in this one. */
+static int panel_loads(Arena *a, Context *c, const Tile *t, const Panel *p, int nroot,
+                       Node *const *root, Node **out, Node **around)
+{
+    Node *buffer = buffer_of(a, nroot, root, p->arg), *const *loop = NULL, *counter = idx(c, 0);
+    const int nloop = terms_around(a, nroot, root, &loop);
+    int64_t times = 1;
+    bool inside = false;
+    if (!buffer || !p->at || !nloop)
+        return 0;
+    for (int i = 0; i < t->naxis; i++) {
+        if (inside && !count_loop(c, t->axis[i].range, &counter, &times))
+            return 0;
+        inside |= t->axis[i].range == t->prefetch;
+    }
+    for (int i = 0; i < nloop && inside; i++)
+        if (!count_loop(c, loop[i], &counter, &times))
+            return 0;
+    int64_t each = ceil_div(p->lines, times);
+    if (!inside)
+        return 0;
+    each = each < MAX_PREFETCH ? each : MAX_PREFETCH; /* the rest when the place is filled */
+    *around = loop[nloop - 1];
+    for (int64_t i = 0; i < each; i++) {
+        Node *line = idx_add(c, idx_mul(c, counter, idx(c, each)), idx(c, i));
+        line = idx_min(c, line, idx(c, p->lines - 1));
+        Node *at = substitute(c, p->at, 1, (Node *const *)&p->line, &line);
+        out[i] = node_make(c, OP_LOAD, buffer->dtype, (Arg){0}, 3,
+                           (Node *[]){buffer, node_bool(c, true), at}, 0, NULL);
+    }
+    return (int)each;
+}
+
+static const Panel *panel_for(const Tile *t, int arg)
+{
+    for (int i = 0; i < t->npanel; i++)
+        if (t->panel[i].arg == arg)
+            return &t->panel[i];
+    return NULL;
+}
+
 int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *const *root,
                    Node **out, Node **loop)
 {
@@ -197,8 +270,11 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
     if (!t->prefetch || (t->tc && t->tc->lanes))
         return 0;
     for (int i = 0; i < t->nprefetched; i++) {
-        Node *load = load_of(a, nroot, root, t->prefetched[i]), *innermost;
-        const int more = load ? argument_loads(k, t, load, out + n, &innermost) : 0;
+        const Panel *panel = panel_for(t, t->prefetched[i]);
+        Node *load = panel ? NULL : load_of(a, nroot, root, t->prefetched[i]), *innermost;
+        const int more = panel  ? panel_loads(a, k->c, t, panel, nroot, root, out + n, &innermost)
+                         : load ? argument_loads(k, t, load, out + n, &innermost)
+                                : 0;
         for (int j = 0; j < more; j++)
             loop[n++] = innermost;
     }
