@@ -8,6 +8,10 @@
  * and each iteration counts a little more for its branch.  Vectors that live through a loop which
  * does not touch them (sums of another loop) are put aside once, not in each iteration.
  *
+ * Of the operands of products, rows or vectors, whichever are fewer stay in registers (of 3 rows by
+ * 4 vectors the rows); the others come one by one, into a register of their own.  As many sums may
+ * leave their registers as in the tiles that are chosen (Machine.spills).
+ *
  * An innermost loop of few iterations and few statements is none any more once the C compiler has
  * written it out, and what two of its iterations load is loaded once then: of a window of three, 14
  * pixels wide, 16 of 42 loads are left.  It does that up to about PEELED operations (by what gcc 12
@@ -46,7 +50,8 @@ enum { MAX_DEPTH = 24, MAX_ACCESSES = 512 };
 /* Of the time of bytes that come into a level, what is left where PREFETCH asks for them. */
 static const double ahead[] = {1, 0.85, 0.5};
 #define JUMPS 4099.0 /* stands for bytes that are no constant: nothing slides along by them */
-#define LOAD 0.9     /* cycles of a load, */
+#define LOAD 0.9     /* cycles of a load of a whole line; */
+#define PART 0.5     /* of less, two begin in a cycle; */
 #define STORE 1.5    /* a store, */
 #define BRANCH 0.3   /* an iteration of a loop, */
 #define ENTRY 0.5    /* and its begin */
@@ -385,6 +390,24 @@ static bool is_carried(const Count *q, const Body *b)
     return false;
 }
 
+/* Vectors that have no register. */
+static double spilt_of(const Count *q, const Body *b)
+{
+    const Machine *m = &q->t->machine;
+    const double vectors = b->live - b->fma, numbers = b->load - vectors;
+    double live = b->live, spilt;
+    if (m->lanes && b->fma > 0 && vectors >= 1 && numbers >= 1)
+        live = b->fma + fmin(vectors, numbers) + 1 - floor(b->fma / m->spills);
+    spilt = m->registers && live > m->registers ? live - m->registers : 0;
+    /* of a body of few instructions few are touched */
+    return b->sum ? spilt : fmin(spilt, b->fma + b->alu);
+}
+
+static double load_cycles(const Machine *m)
+{
+    return m->lanes && (double)m->lanes * sizeof(float) < m->line ? PART : LOAD;
+}
+
 static void end_body(Count *q)
 {
     Body *b = &q->body[q->depth];
@@ -393,11 +416,7 @@ static void end_body(Count *q)
     double instructions, spilt, cycles;
     if (q->depth)
         q->out->loops += ENTRY * entries + BRANCH * times;
-    spilt = q->t->machine.registers && b->live > q->t->machine.registers
-                ? b->live - q->t->machine.registers
-                : 0;
-    if (!b->sum) /* of a body of few instructions few are touched */
-        spilt = spilt < b->fma + b->alu ? spilt : b->fma + b->alu;
+    spilt = spilt_of(q, b);
     if (q->t->machine.registers && b->through > q->t->machine.registers) {
         double aside =
             b->through - (b->live > q->t->machine.registers ? b->live : q->t->machine.registers);
@@ -409,7 +428,7 @@ static void end_body(Count *q)
     q->out->spills += times * spilt;
     instructions = b->fma + b->load * 0.5 + b->store + b->alu + 2;
     cycles = (b->fma + b->alu) / 2;
-    cycles = fmax(cycles, LOAD * b->load + 0.5 * spilt);
+    cycles = fmax(cycles, load_cycles(&q->t->machine) * b->load + 0.5 * spilt);
     cycles = fmax(cycles, STORE * (b->store + spilt));
     cycles = fmax(cycles, instructions / WIDTH);
     cycles = is_carried(q, b) ? fmax(cycles, LATENCY * b->chain) : cycles;
