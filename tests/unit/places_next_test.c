@@ -86,6 +86,7 @@ static int lines_of(const Kernel *k, int arg, int *each)
 static void expect_next(const char *target, bool transposed)
 {
     Plan *p = step_of(target, transposed);
+    Context *c = p->c;
     int kernels = 0;
     for (int i = 0; i < p->main.n; i++) {
         const Kernel *k = p->main.step[i]->kernel;
@@ -102,6 +103,7 @@ static void expect_next(const char *target, bool transposed)
     }
     assert_int_equal(kernels, 1);
     plan_free(p);
+    ingot_context_free(c);
 }
 
 static void test_next_lines(void **state)
