@@ -37,6 +37,8 @@ typedef struct ImportSink {
  * the file: control characters are replaced by '?', and what passes 1 KiB is cut off.
  */
 void import_error(const ImportSink *sink, const char *fmt, ...) IMPORT_PRINTF(2, 3);
+/** The same replacement in a text that a message is to hold. */
+void import_hide_controls(char *text);
 
 /* ---- mapped files (mapfile.c) ------------------------------------------------------------ */
 

@@ -45,6 +45,13 @@ void *ingot_model_opened(const ingot_model *m)
     return m->it;
 }
 
+void import_hide_controls(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 void import_error(const ImportSink *sink, const char *fmt, ...)
 {
     if (!sink || !sink->fn)
@@ -56,9 +63,7 @@ void import_error(const ImportSink *sink, const char *fmt, ...)
     va_end(args);
     if (n < 0)
         return;
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    import_hide_controls(line);
     if ((size_t)n >= sizeof line)
         memcpy(line + sizeof line - 4, "...", 4);
     sink->fn(sink->user, line);

@@ -241,9 +241,9 @@ Node *const *kernel_nodes(const Kernel *, int *n);
 Node *const *kernel_end_nodes(const Kernel *, int *n);
 /* kernel.c: vars again, after its addresses changed; loads and stores of each argument. */
 void kernel_find_vars(Kernel *);
+void kernel_accesses(const Kernel *, Arena *, int64_t *count);
 /* Are all run-time integers of an index parameters of the kernel already? */
 bool kernel_has_sizes(const Kernel *, Node *);
-void kernel_accesses(const Kernel *, Arena *, int64_t *count);
 /* The same kernel in a new context: what is emitted follows from its expression, layouts and opts
  * alone, not from what was asked about it on the way.  The old one is freed. */
 Kernel *kernel_renew(Kernel *);

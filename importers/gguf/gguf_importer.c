@@ -56,14 +56,6 @@ static void *open_model(ingot_context *c, const char *path)
     return NULL;
 }
 
-/* What a message says of a vocabulary or a template has some of the file's text in it. */
-static void hide_controls(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-}
-
 bool gguf_start(GgufModel *m)
 {
     if (gguf_read_facts(m))
@@ -73,7 +65,7 @@ bool gguf_start(GgufModel *m)
     char lacks[GGUF_VOCAB_WHY] = "";
     if (!m->lacks)
         m->vocabulary = gguf_vocabulary(m->file, &m->vocabulary_bytes, lacks);
-    hide_controls(lacks);
+    import_hide_controls(lacks); /* some of the file's text is in it */
     if (!m->vocabulary)
         ingot_warning(m->c, "the bundle takes tokens, not text: %s", m->lacks ? m->lacks : lacks);
     else if (*lacks)
