@@ -145,34 +145,40 @@ static void unroll_dots(Nest *nest, const LoopPlace *place, int nout, int n)
         }
 }
 
-/* Does a C compiler keep the window of a tile in registers?  It does if it writes the loop over the
- * taps out, and the sums leave it half of the registers. */
+enum { FEW_VECTORS = 2 };
+
+/* Does a C compiler load a window of scalars once?  It has to write the loop over the taps out.
+ * Where the scalars serve few vectors each, they are worth it if they stay in registers, of which
+ * the sums leave them half; where they serve more, spreading them once suffices. */
 static bool keeps_window(const RegisterTile *tile, int64_t taps, const Target *t)
 {
     const int64_t sums = tile->vectors * tile->nrows;
-    return 2 * sums <= t->machine.registers && sums * taps <= WRITTEN_OUT;
+    return sums * taps <= WRITTEN_OUT &&
+           (tile->vectors > FEW_VECTORS || 2 * sums <= t->machine.registers);
 }
 
 /* A window that slides along the rows: its taps run innermost where each load serves few products,
  * for then C compilers load what neighbours have in common once.  A window of vectors saves loads
  * in any case; one of scalars, which a product spreads over the lanes as it loads them, only if it
- * stays in registers: else a loop at least as long stays innermost. */
+ * is kept: else a loop at least as long stays innermost, and any loop if vectors are many. */
 static void taps_innermost(const Kernel *k, Node *walked, const RegisterTile *tile,
                            LoopPlace *place, int n, const Target *t)
 {
-    enum { TAPS = 8, FEW_VECTORS = 2 };
+    enum { TAPS = 8 };
     int64_t row, tap;
-    if (tile->width <= 1 || tile->vectors > FEW_VECTORS || !tile->rows || tile->nfour ||
-        tile->columns || !access_stride(k, walked, tile->rows, &row) || !row)
+    if (tile->width <= 1 || !tile->rows || tile->nfour || tile->columns ||
+        !access_stride(k, walked, tile->rows, &row) || !row)
         return;
-    const bool vectors = depends_on(walked, tile->lanes);
+    const bool vectors = depends_on(walked, tile->lanes), many = tile->vectors > FEW_VECTORS;
+    if (many && vectors)
+        return;
     for (int i = 0; i < n; i++) {
         int64_t extent = range_extent(place[i].range);
         if (extent < 2 || extent > TAPS || !access_stride(k, walked, place[i].range, &tap) ||
             tap != row)
             continue;
         if (!vectors && !keeps_window(tile, extent, t) &&
-            range_extent(place[n - 1].range) >= extent)
+            (many || range_extent(place[n - 1].range) >= extent))
             return;
         LoopPlace taps = place[i];
         memmove(place + i, place + i + 1, (size_t)(n - 1 - i) * sizeof *place);
