@@ -357,6 +357,21 @@ def networks(ingot, work, want):
         done.returncode == 0 and "no time left" in done.stdout,
         f"networks without time: {done.stdout}{done.stderr}",
     )
+    done = call(
+        "networks.py",
+        "run",
+        "--work",
+        work / "at",
+        *("--target", "c:native", "--target", "nonsense"),
+        *("--seconds", "0.001", "--rounds", "2", "--filter", "qdq"),
+        cwd=work / "elsewhere",
+    )
+    rows = json.loads((work / "elsewhere/networks.json").read_text())["networks"]
+    want(
+        [(r["wrong"], r.get("kernels_ms", 0) > 0) for r in rows.values()]
+        == [(False, True), (True, False)],
+        f"networks of several targets: {done.stdout}{done.stderr}",
+    )
     one, nan = np.ones((2, 3), np.float32), np.full((2, 3), np.nan, np.float32)
     want(
         script.error_of(one, one) == script.error_of(nan, nan) == 0
