@@ -72,11 +72,17 @@ static inline igrt_status igrt_gpu_alloc(igrt_gpu *g, size_t bytes, const void *
     return igrt_cl_buffer(g, bytes, data, mem);
 }
 
-/* Weights as an image. */
+/* Weights as an image; data NULL: of what a launch reads, which is copied before it. */
 static inline igrt_status igrt_gpu_image(igrt_gpu *g, size_t bytes, const void *data,
                                          igrt_gpu_mem *mem)
 {
     return igrt_cl_image(g, bytes / sizeof(float), (const float *)data, mem);
+}
+
+static inline igrt_status igrt_gpu_fill_image(igrt_gpu *g, igrt_gpu_mem from, size_t offset,
+                                              size_t bytes, igrt_gpu_mem image)
+{
+    return igrt_cl_fill_image(g, from, offset, bytes / sizeof(float), image);
 }
 
 static inline igrt_status igrt_gpu_part(igrt_gpu *g, igrt_gpu_mem whole, size_t offset,

@@ -348,9 +348,10 @@ static int32_t write_rows(igrt_cl *cl, void *image, size_t row, size_t width, si
                          : 0;
 }
 
+enum { WIDTH = 2048, PIXEL = 4 };
+
 igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image)
 {
-    enum { WIDTH = 2048, PIXEL = 4 };
     struct {
         uint32_t order, type;
     } format = {CL_RGBA, CL_FLOAT};
@@ -365,7 +366,7 @@ igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image
     int32_t e = 0;
     shape.height = rows + 1;
     *image = cl->clCreateImage(cl->context, CL_MEM_READ_ONLY, &format, &shape, NULL, &e);
-    if (e)
+    if (e || !data)
         return check_handle(cl, e, image);
     for (size_t i = 0; i < rest; i++)
         last[i] = data[n - rest + i];
@@ -376,6 +377,23 @@ igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image
         e = cl->clEnqueueWriteImage(cl->queue, *image, CL_TRUE, from, region, 0, 0, last, 0, NULL,
                                     NULL);
     return check(cl, e);
+}
+
+static int32_t copy_rows(igrt_cl *cl, void *buffer, size_t offset, void *image, size_t row,
+                         size_t width, size_t rows)
+{
+    const size_t to[3] = {0, row, 0}, region[3] = {width, rows, 1};
+    return width && rows ? cl->clEnqueueCopyBufferToImage(cl->queue, buffer, image, offset, to,
+                                                          region, 0, NULL, NULL)
+                         : 0;
+}
+
+igrt_status igrt_cl_fill_image(igrt_cl *cl, void *buffer, size_t offset, size_t n, void *image)
+{
+    const size_t rows = n / (WIDTH * PIXEL), pixels = n / PIXEL % WIDTH;
+    const size_t rest = offset + rows * WIDTH * PIXEL * sizeof(float);
+    const int32_t e = copy_rows(cl, buffer, offset, image, 0, WIDTH, rows);
+    return check(cl, e ? e : copy_rows(cl, buffer, rest, image, rows, pixels, 1));
 }
 
 igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes, void **part)

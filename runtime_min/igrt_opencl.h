@@ -56,6 +56,9 @@ extern "C" {
       (void *, void *, uint32_t, size_t, size_t, void *, uint32_t, void *const *, void **))       \
     X(int32_t, clEnqueueCopyBuffer,                                                               \
       (void *, void *, void *, size_t, size_t, size_t, uint32_t, void *const *, void **))         \
+    X(int32_t, clEnqueueCopyBufferToImage,                                                        \
+      (void *, void *, void *, size_t, const size_t *, const size_t *, uint32_t, void *const *,   \
+       void **))                                                                                  \
     X(int32_t, clEnqueueFillBuffer,                                                               \
       (void *, void *, const void *, size_t, size_t, size_t, uint32_t, void *const *, void **))   \
     X(int32_t, clEnqueueNDRangeKernel,                                                            \
@@ -122,8 +125,11 @@ igrt_status igrt_cl_kernel(igrt_cl *cl, void *program, const char *name, void **
  * kernels. */
 igrt_status igrt_cl_buffer(igrt_cl *cl, size_t bytes, const void *data, void **buffer);
 
-/* n numbers as an image of pixels of four, in rows of 2,048 (igrt_image.h). */
+/* n numbers as an image of pixels of four, in rows of 2,048 (igrt_image.h); data NULL: what comes
+ * of them by the other function, which copies them, whole pixels, from a buffer (from no part of
+ * one: PoCL 3.1 cannot do that). */
 igrt_status igrt_cl_image(igrt_cl *cl, size_t n, const float *data, void **image);
+igrt_status igrt_cl_fill_image(igrt_cl *cl, void *buffer, size_t offset, size_t n, void *image);
 
 /* A part of a buffer. offset is a multiple of IGRT_CL_ALIGN; parts may overlap. */
 igrt_status igrt_cl_part(igrt_cl *cl, void *buffer, size_t offset, size_t bytes, void **part);

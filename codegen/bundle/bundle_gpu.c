@@ -45,12 +45,27 @@ static void host_use(Gpu *g, const Buffer *b)
         g->host_bytes = r->offset + r->bytes;
 }
 
+bool gpu_fills_image(const Step *s, const Kernel *k, int arg)
+{
+    return kernel_takes_image(k, arg) && buffer_root(s->bufs[arg])->kind != BUF_WEIGHT;
+}
+
 static void use_image(Bundle *b, const Step *s, int arg)
 {
-    const Buffer *root = buffer_root(s->bufs[arg]);
-    b->gpu->imaged[root->id] = true;
-    if (root->kind != BUF_WEIGHT)
-        bundle_fail(b, INGOT_USAGE, "kernel %s: IMAGE %d: it is for weights", s->kernel->name, arg);
+    enum { PIXEL = 16 };
+    const Buffer *buffer = s->bufs[arg];
+    b->gpu->imaged[buffer_root(buffer)->id] = true;
+    if (!gpu_fills_image(s, s->kernel, arg))
+        return;
+    use(b->gpu, buffer);
+    bool fixed = buffer->bytes % PIXEL == 0;
+    int64_t size;
+    for (int i = 0; i < buffer->rank; i++)
+        fixed = fixed && idx_value(buffer->dims[i], &size);
+    if (!fixed)
+        bundle_fail(b, INGOT_USAGE,
+                    "kernel %s: IMAGE %d: what is no weight needs a fixed size, of whole pixels",
+                    s->kernel->name, arg);
 }
 
 static void mark(Bundle *b, const Block *steps)
@@ -200,7 +215,8 @@ static int find(const Gpu *g, const Plan *p, const Buffer *b)
 static int find_image(const Gpu *g, const Buffer *b)
 {
     for (int i = 1; i < g->nmem; i++)
-        if (g->mem[i].image && g->mem[i].key == mem_key(b) && g->mem[i].device == b->device)
+        if (g->mem[i].image && g->mem[i].key == mem_key(b) && g->mem[i].device == b->device &&
+            (g->mem[i].b == b || (g->mem[i].b->kind == BUF_WEIGHT && b->kind == BUF_WEIGHT)))
             return i;
     return -1;
 }
@@ -425,6 +441,8 @@ const char *gpu_mem_name(const Bundle *b, int i)
     case BUF_INPUT: return arena_printf(b->a, "MEM_%sIN_%lld", m->function, (long long)m->key);
     case BUF_OUTPUT: return arena_printf(b->a, "MEM_%sOUT_%lld", m->function, (long long)m->key);
     case BUF_WEIGHT:
+        if (m->b->kind != BUF_WEIGHT)
+            return arena_printf(b->a, "MEM_COPY%s_%d", device, i);
         return arena_printf(b->a, "MEM_%s%s_%lld", m->image ? "IMAGE" : "WEIGHT", device,
                             (long long)m->key);
     default: break;
@@ -443,6 +461,20 @@ const char *gpu_mem_of(Bundle *b, const Buffer *buffer)
         BUG("a buffer that a device step uses is not on the device");
     b->needs |= NEED_MEM;
     return gpu_mem_name(b, i);
+}
+
+const char *gpu_whole_of(Bundle *b, const Buffer *buffer, int64_t *offset)
+{
+    const Buffer *root = buffer_root(buffer);
+    *offset = 0;
+    for (int i = 0; i < b->gpu->nmem && mem_kind(root) == BUF_ARENA; i++) {
+        if (b->gpu->mem[i].key >= 0 || b->gpu->mem[i].device != root->device)
+            continue;
+        *offset = root->offset;
+        b->needs |= NEED_MEM;
+        return gpu_mem_name(b, i);
+    }
+    return gpu_mem_of(b, root);
 }
 
 const char *gpu_argument_of(Bundle *b, const Step *s, const Buffer *buffer)

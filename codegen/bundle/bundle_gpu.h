@@ -11,7 +11,7 @@ typedef struct {
     int64_t key;     /* offset, or number of the input or output */
     int64_t bytes;
     const Buffer *b; /* the first one there */
-    bool image;      /* weights of f32 that kernels read as one */
+    bool image;      /* f32 that kernels read as one: weights, or copied before each that does */
     int device;
     /* Of an input or output: whose it is, and its name there. */
     const Plan *p;
@@ -54,6 +54,9 @@ const char *gpu_mem_name(const Bundle *, int i);
 const char *gpu_argument_of(Bundle *, const Step *, const Buffer *);
 /* The same of the image of a buffer. */
 const char *gpu_image_of(Bundle *, const Buffer *);
+bool gpu_fills_image(const Step *, const Kernel *, int arg);
+/* The memory that a buffer is in, which is no part of another one, and where there it begins. */
+const char *gpu_whole_of(Bundle *, const Buffer *, int64_t *offset);
 
 /* Of ctx a member of which each function has its own: record, record_train_step. */
 const char *gpu_own(const Bundle *, const char *member);

@@ -156,7 +156,7 @@ static void start_memory(StrBuf *sb, Bundle *b)
             continue;
         sb_printf(sb, "    %sTRY(igrt_gpu_%s(%s, %lld, ", g->apart && io ? "    " : "",
                   m->image ? "image" : "alloc", device_of(b, m), (long long)m->bytes);
-        if (m->kind == BUF_WEIGHT)
+        if (m->kind == BUF_WEIGHT && m->b->kind == BUF_WEIGHT)
             address(sb, b, m->b, NULL, false);
         else
             sb_puts(sb, "NULL");

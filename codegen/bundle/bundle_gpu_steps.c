@@ -270,6 +270,20 @@ static bool keeps_launch(const Bundle *b, const Step *s, const Kernel *k)
     return same;
 }
 
+/* TRY(igrt_gpu_fill_image(gpu, mem[MEM_ARENA], 64, 4096, mem[MEM_COPY_7])); */
+static void fill_images(Writer *w, const Step *s, const Kernel *k)
+{
+    for (int i = 0; i < k->narg; i++) {
+        if (!kernel_has_param(k, i) || !gpu_fills_image(s, k, i))
+            continue;
+        int64_t offset;
+        const char *from = gpu_whole_of(w->b, s->bufs[i], &offset);
+        open_gpu(w, "fill_image");
+        sb_printf(&w->sb, ", mem[%s], %lld, %lld, mem[%s]));\n", from, (long long)offset,
+                  (long long)s->bufs[i]->bytes, gpu_image_of(w->b, s->bufs[i]));
+    }
+}
+
 /* The step, by this kernel, and what is one launch with it. */
 static void launch(Writer *w, const Step *s, const Kernel *k)
 {
@@ -278,6 +292,9 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
     const Kernel *by = s->launch ? s->launch : k;
     line(w, keeps_launch(b, s, k) ? "if (!igrt_gpu_keeps(gpu)) {" : "{");
     w->depth++;
+    fill_images(w, s, k);
+    for (int i = 1; i < s->ntogether; i++)
+        fill_images(w, s->together[i], s->together[i]->kernel);
     maps(w, s, k);
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");

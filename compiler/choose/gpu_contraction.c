@@ -498,13 +498,56 @@ static bool reads_fours(const Nest *n, const Node *factor)
     return false;
 }
 
-/* Weights that lie as a tile reads them, four by four. */
+static bool is_staged(const Nest *n, int64_t arg)
+{
+    for (int i = 0; i < n->nopt; i++)
+        if (n->opts[i].kind == OPT_STAGE && n->opts[i].amount == arg)
+            return true;
+    return false;
+}
+
+/* Is it worth a copy that others of its elements are read in whole pixels, often? A copy is a read
+ * and a write. */
+static bool is_worth_pixels(const Nest *n, Node *factor)
+{
+    enum { PIXEL = 4, COPY = 2, OFTEN = 4 };
+    const Kernel *k = n->k;
+    const KernelArg *arg = &k->args[factor->src[0]->arg.i];
+    int64_t elements = 1, reads = 1, size, stride, along = 0;
+    for (int i = 0; i < arg->rank; i++) {
+        if (!idx_value(arg->dims[i], &size))
+            return false;
+        elements *= size;
+    }
+    for (int i = 0; i < k->naxis; i++) {
+        size = range_extent(k->axes[i].range);
+        if (size < 0 || !access_stride(k, factor, k->axes[i].range, &stride))
+            return false;
+        along += stride == 1;
+        if (stride != 1 && stride % PIXEL)
+            return false;
+        reads = sat_mul(reads, size);
+    }
+    for (int i = 0; i < n->nopt; i++) /* an item reads it once for some results */
+        for (int j = 0; n->opts[i].kind == OPT_UPCAST && j < k->naxis; j++) {
+            const size_t root = strcspn(n->opts[i].axis, ".");
+            if (strlen(k->axes[j].name) == root &&
+                !memcmp(k->axes[j].name, n->opts[i].axis, root) &&
+                !depends_on(factor, k->axes[j].range))
+                reads /= n->opts[i].amount;
+        }
+    return along == 1 && elements % PIXEL == 0 && elements > 0 && reads / elements >= COPY * OFTEN;
+}
+
+/* Weights that lie as a tile reads them, four by four, and what else is read so. */
 static void make_images(Arena *a, Nest *n, const Buffer *const *bufs, const Layout *want)
 {
     const View v = kernel_view(n->k);
     for (int i = 0; i < v.nfactor && n->target->machine.images; i++) {
         const int64_t arg = v.factor[i]->src[0]->arg.i;
-        if (bufs[arg]->kind == BUF_WEIGHT && want[arg].n && reads_fours(n, v.factor[i]))
+        const bool weight = bufs[arg]->kind == BUF_WEIGHT;
+        if (reads_fours(n, v.factor[i]) &&
+            (weight ? want[arg].n : !is_staged(n, arg) && is_worth_pixels(n, v.factor[i])))
             (void)nest_opt(n, OPT_IMAGE, arena_printf(a, "%lld", (long long)arg), 0);
     }
 }

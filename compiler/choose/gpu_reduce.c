@@ -133,11 +133,13 @@ static bool is_idle(const ReduceShape *s, const int64_t extent[2], int64_t other
            sat_mul(others, tiles_of(s, extent)) < items_at_once(m) / items;
 }
 
-/* An axis of results: blocks are the grid's. The axis of its lanes, or -1. */
+/* An axis of results: blocks are the grid's. The axis of its lanes, or -1. Neighbours along columns
+ * are read by neighbouring items, but from images by one item, four at once. */
 static int block(Nest *n, const ReduceShape *s, int axis, int along)
 {
     int at = in_grid(n, axis, s->lanes[along] * s->copies[along]);
-    return at < 0 ? -1 : lanes_of(n, at, s->lanes[along], s->copies[along], along == ROWS);
+    const bool near = along == ROWS || n->target->machine.images;
+    return at < 0 ? -1 : lanes_of(n, at, s->lanes[along], s->copies[along], near);
 }
 
 /* Other reduces of the kernel are divided alike, where they can be. */

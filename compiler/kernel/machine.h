@@ -142,7 +142,7 @@ typedef struct {
     bool any_sign;
     bool pairs;           /* namely pairs of i16 that are made of them */
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
-    bool images;          /* GPUs: weights read by fours are images unless a plan says otherwise */
+    bool images;          /* GPUs: what is read by fours is an image unless a plan says otherwise */
     bool takes_fours; /* GPUs: products of bytes are summed by DOT unless a plan says otherwise */
 } Machine;
 

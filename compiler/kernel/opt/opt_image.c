@@ -1,4 +1,4 @@
-/* opt_image.c - IMAGE: weights that are images of pixels of four elements.
+/* opt_image.c - IMAGE: what is only read is an image of pixels of four elements.
  *
  * Nothing changes but how they are read: four neighbours are one read of the texture unit. Adreno
  * has a first level of cache for that alone. */
