@@ -77,6 +77,8 @@ async function onDevice(device, plan, base, told) {
     const at = 2 + model.inputs.length;
     const outs = model.outputs.map((_, i) => device.createBuffer({size: buffers[at + i].size, usage: U.MAP_READ | U.COPY_DST}));
     const wrong = await device.popErrorScope() ?? await device.popErrorScope();
+    if (lost)
+        throw lost;
     if (wrong)
         throw new Error(`WebGPU: ${wrong.message || `no memory for ${sizes.reduce((a, b) => a + b, 0)} bytes`}`);
 

@@ -91,12 +91,13 @@ static void licence(StrBuf *sb, const char *name, bool runtime)
     static const struct {
         const char *end, *before, *after;
     } comment[] = {
-        {".c", "/* ", " */\n"},       {".h", "/* ", " */\n"},    {".hpp", "/* ", " */\n"},
-        {".S", "/* ", " */\n"},       {".cl", "/* ", " */\n"},   {".cu", "/* ", " */\n"},
-        {".hip", "/* ", " */\n"},     {".wgsl", "/* ", " */\n"}, {".ts", "// ", "\n"},
-        {".html", "<!-- ", " -->\n"}, {".mjs", "// ", "\n"},     {"Makefile", "# ", "\n"},
-        {".txt", "# ", "\n"},         {"Kconfig", "# ", "\n"},   {".yml", "# ", "\n"},
-        {".properties", "# ", "\n"},  {".conf", "# ", "\n"},     {".ino", "// ", "\n"}};
+        {".c", "/* ", " */\n"},       {".h", "/* ", " */\n"},      {".hpp", "/* ", " */\n"},
+        {".S", "/* ", " */\n"},       {".cl", "/* ", " */\n"},     {".cu", "/* ", " */\n"},
+        {".hip", "/* ", " */\n"},     {".wgsl", "/* ", " */\n"},   {".ts", "// ", "\n"},
+        {".mts", "// ", "\n"},        {".mjs", "// ", "\n"},       {"Makefile", "# ", "\n"},
+        {".html", "<!-- ", " -->\n"}, {".txt", "# ", "\n"},        {"Kconfig", "# ", "\n"},
+        {".yml", "# ", "\n"},         {".properties", "# ", "\n"}, {".conf", "# ", "\n"},
+        {".ino", "// ", "\n"}};
     const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof comment / sizeof *comment; i++) {
         const size_t m = strlen(comment[i].end);

@@ -1,7 +1,7 @@
 /* bundle_web.c - --package web: the model for a page.
  *
  *   <name>.mjs     an ES module: load(), and what is particular to the model as data
- *   <name>.d.ts    its types
+ *   <name>.d.ts    its types; <name>.d.mts is where TypeScript looks for them
  *   index.html     a page that runs it
  *
  * For WGSL the steps of a run are a list, [kernel, groups, values, bindings] of a launch or [-1,
@@ -416,13 +416,17 @@ static const char *js_array(ingot_dtype d)
     }
 }
 
-static void web_type(StrBuf *sb, const char *what, const Port *p, int n)
+/* given: a canvas's pixels are bytes of another class. */
+static void web_type(StrBuf *sb, const char *what, const Port *p, int n, bool given)
 {
     sb_printf(sb, "export interface %s {\n", what);
     for (int i = 0; i < n; i++) {
         sb_puts(sb, "    /** ");
         print_shape(sb, NULL, p[i].b->dtype, p[i].b->rank - p[i].lead, p[i].b->dims + p[i].lead);
-        sb_printf(sb, " */\n    %s: %s;\n", p[i].field, js_array(p[i].b->dtype));
+        const char *array = js_array(p[i].b->dtype);
+        const bool bytes = given && !strcmp(array, "Uint8Array");
+        sb_printf(sb, " */\n    %s: %s%s;\n", p[i].field, array,
+                  bytes ? " | Uint8ClampedArray" : "");
     }
     sb_puts(sb, "}\n");
 }
@@ -430,8 +434,8 @@ static void web_type(StrBuf *sb, const char *what, const Port *p, int n)
 static void web_types(Bundle *b)
 {
     StrBuf sb = {0};
-    web_type(&sb, "Inputs", b->in, b->nin);
-    web_type(&sb, "Outputs", b->out, b->nout);
+    web_type(&sb, "Inputs", b->in, b->nin, true);
+    web_type(&sb, "Outputs", b->out, b->nout, false);
     sb_puts(
         &sb,
         "export interface Progress {\n    file?: string;\n    bytes?: number;\n    pipelines?: "
@@ -449,6 +453,9 @@ static void web_types(Bundle *b)
         "/** The kind of array for elements of a type, as model has it. */\n"
         "export function arrayOf(type: string): {new (n: number): ArrayBufferView};\n");
     bundle_file(b, arena_printf(b->a, "%s.d.ts", b->name), &sb);
+    StrBuf found = {0};
+    sb_printf(&found, "export * from './%s.js';\n", b->name);
+    bundle_file(b, arena_printf(b->a, "%s.d.mts", b->name), &found);
 }
 
 /* The text with the model's name where MODEL stands. */
@@ -496,10 +503,17 @@ static void web_load(StrBuf *sb, bool gpu, bool wasm)
 void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
 {
     StrBuf sb = {0}, page = {0};
-    if (gpu ? !gpu->target->language->binds : !wasm->target->wasm) {
+    if ((gpu && !gpu->target->language->binds) || (wasm && !wasm->target->wasm)) {
         bundle_fail(b, INGOT_USAGE,
-                    "--package web is for --target wgsl, c:wasm32-simd128 or "
+                    "--package web is for --target wgsl, c:wasm32-simd128 (or c:wasm32) or "
                     "wgsl+c:wasm32-simd128");
+        return;
+    }
+    if (b->nfunction) {
+        bundle_fail(b, INGOT_UNSUPPORTED,
+                    "--package web: a page calls one function, and this model has %d; without "
+                    "--train, or with --entry NAME, it has one",
+                    1 + b->nfunction);
         return;
     }
     if (gpu && gpu->nweight && gpu->mode != WEIGHTS_BLOB) {

@@ -64,6 +64,18 @@ LOST = """
     %s
     return m.run(zeros()).then(() => 'none', (e) => e.message);
 """
+LOST_EARLY = """
+    const {load} = await import('/own/model.mjs'), {createComputePipelineAsync: make} = GPUDevice.prototype;
+    GPUDevice.prototype.createComputePipelineAsync = function (...all) {
+        this.destroy();
+        return make.apply(this, all);
+    };
+    try {
+        return await load(undefined, {by: 'webgpu'}).then(() => 'none', (e) => e.message);
+    } finally {
+        GPUDevice.prototype.createComputePipelineAsync = make;
+    }
+"""
 WORKER = """
     const text = `import {load} from '${location.origin}/own/model.mjs';
         onmessage = async ({data: [by, inputs]}) => {
@@ -142,6 +154,7 @@ def misuse(page, site):
     page.browser.events.clear()
     said(AT_ONCE, "^right$")
     said(LOST % "devices[0].destroy();", r"device was lost \(.*\): load\(\) gives another")
+    said(LOST_EARLY, r"device was lost \(.*\): load\(\) gives another")
     said(WORKER, r"^webgpu undefined BigInt64Array,wasm 2 BigInt64Array$")
     said(NO_GPU, r"^wasm: there is no WebGPU in this browser: there is no WebGPU in this browser$")
     print("wrong uses are told, two models and a worker run")

@@ -176,6 +176,65 @@ def few_items(browser, opt, address, site, model):
     assert "groups of 1024 items" in said, said
 
 
+def refused(ingot, work):
+    """What is no page, and models that no page has room for."""
+    from onnx import TensorProto as T
+    from onnx import helper
+
+    digits = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+    train = ["--train", "--loss", "mse:probabilities", "--optimizer", "sgd:rate=0.1"]
+    large = work / "large.onnx"
+    graph = helper.make_graph(
+        [
+            helper.make_node("Expand", ["x", "n"], ["a"]),
+            helper.make_node("CumSum", ["a", "axis"], ["b"]),
+            helper.make_node("ReduceSum", ["b"], ["y"]),
+        ],
+        "large",
+        [helper.make_tensor_value_info("x", T.FLOAT, (1,))],
+        [helper.make_tensor_value_info("y", T.FLOAT, (1,))],
+        [helper.make_tensor("n", T.INT64, [1], [1 << 30]), helper.make_tensor("axis", T.INT64, [], [0])],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), large
+    )
+    for model, target, more, status, want in (
+        (digits, "opencl", [], 2, "is for --target wgsl, c:wasm32-simd128"),
+        (digits, "wgsl+c:native", [], 2, "is for --target wgsl, c:wasm32-simd128"),
+        (digits, "c:wasm32-simd128", train, 4, "calls one function, and this model has 2"),
+        (large, "c:wasm32", [], 4, "needs 4102 MB, and WebAssembly has 4096"),
+    ):
+        words = ["--target", target, "--package", "web", "-o", work / "refused", *more]
+        said = call(ingot, "compile", model, *words, status=status)
+        assert want in said, said
+    print("refused: other targets, a training step, 4102 MB")
+
+
+# What a page in TypeScript does with a package; the types of a .mjs are in a .d.mts
+TYPED = """import {load, model, arrayOf, type Model, type Inputs, type Outputs} from './model.mjs';
+const options = {progress: (p: {of: number}) => console.log(p.of), by: 'webgpu' as const, threads: 2};
+const m: Model = await load(new URL('https://a.b/'), options);
+const given: Inputs = {x: new Float32Array(189), q: new Uint8ClampedArray(6144)};
+const {z, k}: Outputs = await m.run(given);
+const sum: number = z[0] + Number(k[0]) + model.inputs[0][2][0] + new (arrayOf('f32'))(3).byteLength;
+await m.reset();
+m.destroy();
+export default sum;
+"""
+
+
+def types(folder):
+    found = (folder / "model.d.mts").read_text()
+    assert "export * from './model.js';" in found and (folder / "model.d.ts").exists(), found
+    if not shutil.which("tsc"):
+        return
+    (folder / "typed.mts").write_text(TYPED)
+    strict = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom"]
+    call("tsc", *strict, "--module", "node16", folder / "typed.mts")
+    (folder / "typed.mts").unlink()
+    print("types: tsc takes them")
+
+
 def cases(opt, work):
     yield ("own", *own(work / "model"))
     for model, data in zip(opt.more[::2], opt.more[1::2]):
@@ -195,6 +254,7 @@ def main():
     has_clang = shutil.which("clang") and pathlib.Path("/usr/include/wasm32-wasi").exists()
     site = work / "site"
     site.mkdir(exist_ok=True)
+    refused(opt.ingot, work)
     (site / "index.html").write_text("<title>-</title><link rel=icon href='data:,'>")
     try:
         browser = chromium.Chromium()
@@ -231,6 +291,7 @@ def main():
                 )
                 assert more["outs"] == got["outs"], "threads give other bytes"
                 print(f"{name}: wasm: 3 threads, the same bytes")
+        types(site / "own")
         relaxed(page, site)
         few_items(browser, opt, address, site, model)
         if has_clang:
