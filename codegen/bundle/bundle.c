@@ -454,6 +454,13 @@ void bundle_prepare(Bundle *b, int nplan, Plan *const *plan)
 static void write_page(Bundle *b, Bundle *gpu)
 {
     StrBuf text = {0};
+    b->no_gpu = web_needs_host(gpu);
+    if (b->no_gpu) {
+        ingot_warning(b->c, "--package web: %s: pages run this model by WebAssembly alone",
+                      b->no_gpu);
+        bundle_web(b, NULL, b);
+        return;
+    }
     gpu->whole = NULL; /* weights in a file of their own */
     gpu->dir = b->dir;
     bundle_weights(gpu);

@@ -99,6 +99,7 @@ struct Bundle {
     const char *called;         /* the same as config.target names it: "x86-64-v3" */
     const char *suffix;         /* and as names of C do: "x86_64_v3" */
     Bundle *page;               /* of a page's for WebAssembly: what is WGSL beside it; NULL */
+    const char *no_gpu;         /* why there is none for this model after all; NULL */
     const char *weights_prefix; /* of the names of weights that several share; NULL: name */
     bool writes_weights;
     int64_t weights_at;    /* where its weights begin in the file of all */
@@ -208,6 +209,8 @@ void bundle_package(Bundle *);
 /* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL. */
 void bundle_web(Bundle *, Bundle *gpu, Bundle *wasm);
 bool bundle_is_web(const Bundle *);
+/* Why the steps of a run are no list for a page's GPU, or NULL. */
+const char *web_needs_host(Bundle *);
 /* bundle_page.c: the half for WebAssembly: of the makefile, and of the module's data. */
 void page_make(StrBuf *, const Bundle *);
 void page_wasm(StrBuf *, Bundle *);

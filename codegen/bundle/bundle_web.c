@@ -36,6 +36,7 @@ typedef struct {
     /* counters of the loops around a step, and what they are now */
     Node *counter[8], *now[8];
     int ncounter;
+    const char *why; /* the steps cannot be a list; NULL: they are one */
 } Web;
 
 static int64_t round_to(int64_t n, int64_t to)
@@ -84,9 +85,9 @@ static int spare_of(const Bundle *b)
 /* Why a step cannot be one of a page's list. */
 static void refuse(Web *w, const Step *s, const char *what)
 {
-    bundle_fail(w->b, INGOT_UNSUPPORTED,
-                "--package web: step %d%s%s %s; --target c:wasm32-simd128 has it all", s->number,
-                s->name ? " " : "", s->name ? s->name : "", what);
+    if (!w->why)
+        w->why = arena_printf(w->b->a, "step %d%s%s %s", s->number, s->name ? " " : "",
+                              s->name ? s->name : "", what);
 }
 
 /* A number of the run, which is known here; false: it is not. */
@@ -100,9 +101,8 @@ static bool known(Web *w, Node *n, int64_t *value)
 static void open_step(Web *w)
 {
     sb_puts(&w->steps, w->nstep ? ",\n" : "");
-    if (++w->nstep == WEB_LAUNCHES)
-        bundle_fail(w->b, INGOT_UNSUPPORTED, "--package web: a run has more than %d steps",
-                    WEB_LAUNCHES);
+    if (++w->nstep == WEB_LAUNCHES && !w->why)
+        w->why = arena_printf(w->b->a, "a run has more than %d steps", WEB_LAUNCHES);
 }
 
 static void copy_range(Web *w, WebRange to, WebRange from, int64_t bytes)
@@ -301,7 +301,7 @@ static void web_loop(Web *w, const Step *s)
         return;
     }
     const int n = w->ncounter;
-    for (int64_t i = 0; i < trip && !w->b->failed; i++) {
+    for (int64_t i = 0; i < trip && !w->why; i++) {
         if (s->counter) {
             w->counter[n] = s->counter;
             w->now[n] = idx(w->b->c, i);
@@ -314,7 +314,7 @@ static void web_loop(Web *w, const Step *s)
 
 static void web_steps(Web *w, const Block *steps)
 {
-    for (int i = 0; i < steps->n && !w->b->failed; i++) {
+    for (int i = 0; i < steps->n && !w->why; i++) {
         const Step *s = steps->step[i];
         switch (s->kind) {
         case STEP_KERNEL: web_launch(w, s); break;
@@ -326,6 +326,14 @@ static void web_steps(Web *w, const Block *steps)
         case STEP_INDEX: refuse(w, s, "is decided by the data"); break;
         }
     }
+}
+
+const char *web_needs_host(Bundle *b)
+{
+    Web w = {.b = b};
+    web_steps(&w, &b->p->main);
+    sb_free(&w.steps);
+    return w.why;
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -477,12 +485,17 @@ static bool is_fixed(const Port *p, int n)
 }
 
 /* What the module's user calls. */
-static void web_load(StrBuf *sb, bool gpu, bool wasm)
+static void web_load(StrBuf *sb, bool gpu, bool wasm, const char *no_gpu)
 {
     sb_puts(sb,
             "\nexport async function load(url = import.meta.url, {progress, by, threads} = {}) {\n"
             "    const base = new URL(url, import.meta.url);\n");
-    if (!gpu || !wasm)
+    if (no_gpu)
+        sb_printf(sb,
+                  "    const why = \"%s\";\n"
+                  "    if (by === 'webgpu')\n        throw new Error(why);\n",
+                  no_gpu);
+    else if (!gpu || !wasm)
         sb_printf(sb,
                   "    if (by === '%s')\n"
                   "        throw new Error('this package is for %s alone: "
@@ -496,7 +509,8 @@ static void web_load(StrBuf *sb, bool gpu, bool wasm)
                   wasm ? "    if (by === 'webgpu')\n        throw new Error(why);\n"
                        : "    throw new Error(why);\n");
     if (wasm)
-        sb_printf(sb, "    return wasm(base, progress, threads, {%s});\n", gpu ? "why" : "");
+        sb_printf(sb, "    return wasm(base, progress, threads, {%s});\n",
+                  gpu || no_gpu ? "why" : "");
     sb_puts(sb, "}\n");
 }
 
@@ -526,6 +540,13 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
                     "no strings; --dim fixes them");
         return;
     }
+    const char *why = gpu ? web_needs_host(gpu) : NULL;
+    if (why) {
+        bundle_fail(b, INGOT_UNSUPPORTED,
+                    "--package web: %s; --target wgsl+c:wasm32-simd128 runs it by WebAssembly",
+                    why);
+        return;
+    }
     sb_printf(&sb,
               "// %s.mjs - the model in a page: const m = await load(); const {..} = await "
               "m.run({..});\nexport const model = {\n",
@@ -542,7 +563,7 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
         sb_puts(&sb, runtime_text("page_gpu.mjs"));
     if (wasm)
         sb_puts(&sb, runtime_text("page_wasm.mjs"));
-    web_load(&sb, gpu, wasm);
+    web_load(&sb, gpu, wasm, b->no_gpu);
     bundle_file(b, arena_printf(b->a, "%s.mjs", b->name), &sb);
     web_types(b);
     with_name(&page, runtime_text("page.html"), b->name);

@@ -210,6 +210,40 @@ def refused(ingot, work):
     print("refused: other targets, a training step, 4102 MB")
 
 
+TOP = """(async () => {
+    const {load} = await import('/top/model.mjs'), m = await load(), x = Float32Array.from({length: 50}, (_, i) => i * 7 % 50);
+    const why = await load(undefined, {by: 'webgpu'}).catch((e) => e.message), {y} = await m.run({x});
+    return [m.by, m.why === why, why, ...y].join();
+})()"""
+
+
+def host_steps(page, ingot, site, work):
+    """A model with a step for the host: for WebGPU alone it is refused, in a package for both it runs
+    by WebAssembly."""
+    from onnx import TensorProto as T
+    from onnx import helper
+
+    def value(name, *shape):
+        return helper.make_tensor_value_info(name, T.FLOAT, shape)
+
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("TopK", ["a", "k"], ["y", ""])]
+    k = helper.make_tensor("k", T.INT64, [1], [3])
+    graph = helper.make_graph(nodes, "top", [value("x", 50)], [value("y", 3)], [k])
+    path, said = work / "top.onnx", "step 1 topk is a library's, which runs on the host"
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
+    words = (ingot, "compile", path, "--package", "web", "-o", site / "top", "--target")
+    told = call(*words, "wgsl", status=4)
+    assert said in told, told
+    told = call(*words, "wgsl+c:wasm32-simd128")
+    assert f"{said}: pages run this model by WebAssembly alone" in told, told
+    call("make", "-C", site / "top", "web", "CC=clang")
+    got = page.value(TOP)
+    assert got == f"wasm,true,{said},49,48,47", got
+    print("a step for the host: by WebAssembly")
+
+
 # What a page in TypeScript does with a package; the types of a .mjs are in a .d.mts
 TYPED = """import {load, model, arrayOf, type Model, type Inputs, type Outputs} from './model.mjs';
 const options = {progress: (p: {of: number}) => console.log(p.of), by: 'webgpu' as const, threads: 2};
@@ -296,6 +330,7 @@ def main():
         few_items(browser, opt, address, site, model)
         if has_clang:
             misuse(page, site)
+            host_steps(page, opt.ingot, site, work)
             alone(browser, site, inputs, outputs, name)
         # the page that comes with it
         shown = browser.page(address + "own/index.html")
