@@ -9,7 +9,7 @@
 #include "decisions.h"
 #include "kernel.h"
 
-enum { MAX_PAD = 8, MAX_PITCH = 256 };
+enum { MAX_PAD = 16, MAX_PITCH = 256 };
 
 /* An entry for this very step, for its kernel, or for one that stored the same value with the same
  * loops and arguments before the graph changed. */
@@ -119,9 +119,9 @@ static bool pad_fits(Shaped *q, int i, bool may_pad)
         first &= q->l->op[j].kind == LAYOUT_PAD;
     if (!may_pad || !first || op->a > MAX_PAD || op->b > MAX_PAD) {
         sched_error(q->p, q->line,
-                    may_pad
-                        ? "pad of axis %d: pads come first, one an axis, of at most %d elements"
-                        : "pad of axis %d: only what a kernel is the first to write has a border",
+                    may_pad ? "pad of axis %d: pads come first, one an axis, of at most %d elements"
+                            : "pad of axis %d: only what a kernel is the first to write has a "
+                              "border, and copies of what has none",
                     op->axis, MAX_PAD);
         return false;
     }
@@ -300,7 +300,8 @@ bool replay_args(const Plan *p, const Step *s, const Choice *g, bool may_copy)
             if (pads + from->copy.n > (int)(sizeof from->copy.op / sizeof *from->copy.op))
                 sched_error(p, from->copy_line,
                             "with the border of argument %d these are too many constructors", i);
-            if (p->c->nerror || !layout_fits(p, b, &from->copy, from->copy_line, false))
+            /* columns of a matrix unit are filled up by a border, if the buffer has none */
+            if (p->c->nerror || !layout_fits(p, b, &from->copy, from->copy_line, !pads))
                 return false;
             to->copied = true;
             to->copy = from->copy;
