@@ -168,12 +168,6 @@ static void barrier(Lin *q, const Node *fill, int depth)
         lin_add(q, STMT_BARRIER, NULL, depth);
 }
 
-/* Do all groups of a cluster read what it fills? */
-static bool is_for_ranks(const Lin *q, const Node *fill)
-{
-    return q->k->args[fill->src[0]->src[0]->arg.i].ranks > 0;
-}
-
 static bool is_result(const Lin *q, const Node *store)
 {
     for (int i = 0; i < q->nstore; i++)
@@ -481,7 +475,7 @@ static void emit_reduce(Lin *q, int first, uint64_t open, uint64_t must, const b
         lin_begin_copies(q, t, depth);
     else if (together && !q->one_wait) {
         barrier(q, NULL, depth);
-        q->l->stmt[q->l->n - 1].meets = is_for_ranks(q, t);
+        q->l->stmt[q->l->n - 1].meets = lin_is_for_ranks(q, t);
     }
     /* what stood in these loops ended with them: others over the same ranges have their own */
     lin_forget(q, own);
@@ -494,6 +488,23 @@ static bool is_ahead(const Lin *q, const Node *n)
         if (q->ahead[i] == n)
             return true;
     return false;
+}
+
+/* Places that are filled together with this one; false: there are no others. */
+static bool emit_ready_fills(Lin *q, int first, uint64_t open, const bool *needed, int depth)
+{
+    Arena *a = arena_new();
+    int *fill = NEWN(a, int, q->n);
+    const int n = q->one_wait ? 0 : lin_ready_fills(q, first, open, needed, fill);
+    if (n > 1) {
+        q->one_wait = true;
+        emit_some(q, open, 0, lin_needed_by(q, a, fill, n, fill[n - 1]), false, depth);
+        q->one_wait = false;
+        barrier(q, NULL, depth);
+        q->l->stmt[q->l->n - 1].meets = lin_is_for_ranks(q, q->order[first]);
+    }
+    arena_free(a);
+    return n > 1;
 }
 
 /* before: only what reads no place. */
@@ -510,12 +521,13 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
             lin_done(q, i, open);
             if (is_result(q, t)) /* those of a place come with its loops */
                 lin_add(q, STMT_STORE, t, depth);
-        } else if (is_loop(q->l, t) || is_fill(t)) {
+        } else if (is_loop(q->l, t) ||
+                   (is_fill(t) && !emit_ready_fills(q, i, open, needed, depth))) {
             emit_reduce(q, i, open, must, needed, depth);
         } else if (t->op == OP_SCAN) {
             lin_done(q, i, open);
             lin_add(q, STMT_UPDATE, t, depth);
-        } else {
+        } else if (!is_fill(t)) {
             lin_done(q, i, open);
             emit_let(q, i, depth);
         }

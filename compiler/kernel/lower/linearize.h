@@ -185,8 +185,16 @@ static inline bool is_late(const Lin *q, int p)
 void lin_emit(Lin *, uint64_t open, uint64_t must, const bool *needed, int depth);
 bool *lin_needed_by(const Lin *, Arena *, const int *group, int n, int last);
 
+/* Do all groups of a cluster read what it fills? */
+static inline bool lin_is_for_ranks(const Lin *q, const Node *fill)
+{
+    return q->k->args[fill->src[0]->src[0]->arg.i].ranks > 0;
+}
+
 /* linearize_rows.c: of a group of sums, by position, the products of rows that lanes have whole;
- * and of blocks of rows. */
+ * and of blocks of rows.  What can be filled besides `first`, and for the same readers, if groups
+ * of a cluster join what they have: how many, by position; 0: they join nothing. */
+int lin_ready_fills(const Lin *, int first, uint64_t open, const bool *needed, int *fill);
 void lin_add_products_of_rows(Lin *, const int *group, int n, uint64_t open, uint64_t must,
                               int depth);
 void lin_add_block_of_rows(Lin *, const int *group, int n, uint64_t open, uint64_t must, int depth);

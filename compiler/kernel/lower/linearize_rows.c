@@ -1,6 +1,30 @@
 /* linearize_rows.c - products of rows that stay in registers (tc_rows.c), in their order. */
 #include "linearize.h"
 
+/* A cluster's groups wait for each other where they join what they have, which takes as long as a
+ * few hundred instructions: all that can be joined is, at once.  It needs no place that is to be
+ * filled yet. */
+int lin_ready_fills(const Lin *q, int first, uint64_t open, const bool *needed, int *fill)
+{
+    const bool ranks = lin_is_for_ranks(q, q->order[first]);
+    Arena *a = arena_new();
+    int n = 0;
+    for (int i = first; i < q->n && q->l->tile->ranks; i++) {
+        Node *t = q->order[i];
+        bool ready = is_fill(t) && !q->done[i] && (!needed || needed[i]) &&
+                     lin_fits(q, i, open, 0) && !is_fill_ahead(q->l, t) &&
+                     !lin_is_under_way(q, t) && lin_is_for_ranks(q, t) == ranks;
+        const bool *from = ready ? lin_needed_by(q, a, &i, 1, i) : NULL;
+        for (int j = 0; j < i && ready; j++)
+            ready =
+                !from[j] || q->done[j] || !is_fill(q->order[j]) || is_fill_ahead(q->l, q->order[j]);
+        if (ready)
+            fill[n++] = i;
+    }
+    arena_free(a);
+    return n;
+}
+
 /* Products without a loop, those of the first operands of all sums first: before them stands what
  * they want. */
 void lin_add_products_of_rows(Lin *q, const int *group, int n, uint64_t open, uint64_t must,

@@ -415,6 +415,16 @@ static bool is_of_row(const NewShare *m)
     return m->p->t.quad && !moves_with(m->q->a, m->n, columns);
 }
 
+/* Is the element that the item has of a unit's sums one that there are results of?  Groups of a
+ * cluster join no others. */
+static bool has_results(const NewShare *m)
+{
+    bool has = true;
+    for (int i = 0; i < m->p->nwalk && m->p->t.ranks; i++)
+        has &= !m->pitch[i] || m->p->at[m->p->walk[i].axis]->lo < walk_results(m->q, m->p, i);
+    return has || reduce_monoid(m->n) != INGOT_REDUCE_ADD;
+}
+
 /* Once for each copy that the item has, of a unit's fragments for each of its elements. */
 static void store_copies(NewShare *m, int level, int64_t parts, int from)
 {
@@ -429,7 +439,7 @@ static void store_copies(NewShare *m, int level, int64_t parts, int from)
         return;
     }
     for (int i = 0; m->p->lane && tc_element_set(m->q, m->p, i); i++)
-        if (i % 2 == 0 || !is_of_row(m))
+        if ((i % 2 == 0 || !is_of_row(m)) && has_results(m))
             store_state(m, level, parts);
     m->p->element = -1;
     if (!m->p->lane)
