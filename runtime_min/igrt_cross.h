@@ -52,13 +52,51 @@ static __device__ __forceinline__ void igrt_cross_take(const igrt_cross_value &x
     }
 }
 
+/* Half a word, element i of 4 bytes: it has its own mark. */
+static __device__ __forceinline__ void igrt_cross_send_half(const igrt_cross_value &x, uint32_t i)
+{
+    const uint64_t mark = (uint64_t)1 << 32, value = *(const uint32_t *)(x.from + 4 * (uint64_t)i);
+    asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(x.to + 8 * (uint64_t)i),
+                 "l"(value | mark)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void igrt_cross_take_half(const igrt_cross_value &x, uint32_t i)
+{
+    const uint64_t place = x.from + 8 * (uint64_t)i, none = 0;
+    uint64_t value;
+    do {
+        asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
+    } while (value >> 32 != 1);
+    *(uint32_t *)(x.to + 4 * (uint64_t)i) = (uint32_t)value;
+    asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(place), "l"(none) : "memory");
+}
+
 /* The same of a kernel whose items have so many bytes each of every value: a group's own, before
- * its items begin. */
+ * its items begin; of 4 bytes an item's own, and no item waits for another. The kernel behind it
+ * begins meanwhile, and asks for its weights: by then all groups of this one are at work. */
 static __device__ __forceinline__ void igrt_cross_group(const igrt_cross_values &all,
                                                         uint32_t bytes)
 {
     const uint32_t words = (bytes * blockDim.x + 7) / 8, from = blockIdx.x * words;
+    const uint32_t item = blockIdx.x * blockDim.x + threadIdx.x;
+    int halves = bytes == 4;
     igrt_after_others();
+    igrt_before_others();
+#pragma unroll
+    for (int k = 0; k < 8; k++) /* of a word that ends early both marks are set */
+        halves &= all.x[k].bytes % 8 == 0;
+    if (halves) {
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            if (!all.x[k].takes && (uint64_t)item * 4 < all.x[k].bytes)
+                igrt_cross_send_half(all.x[k], item);
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            if (all.x[k].takes && (uint64_t)item * 4 < all.x[k].bytes)
+                igrt_cross_take_half(all.x[k], item);
+        return;
+    }
     for (int k = 0; k < 8; k++)
         for (uint32_t i = from + threadIdx.x; i < from + words; i += blockDim.x)
             if (!all.x[k].takes && (uint64_t)i * 8 < all.x[k].bytes)
@@ -72,6 +110,5 @@ static __device__ __forceinline__ void igrt_cross_group(const igrt_cross_values 
 
 extern "C" __global__ __launch_bounds__(256) void igrt_cross(igrt_cross_values all)
 {
-    igrt_before_others();
     igrt_cross_group(all, 8); /* a word each */
 }

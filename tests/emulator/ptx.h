@@ -154,6 +154,16 @@ static inline void ld_relaxed_sys_global_v2_b64(const char *, uint64_t &a, uint6
     if (!(a && b))
         gpu::pause();
 }
+static inline void ld_relaxed_sys_global_b64(const char *, uint64_t &a, uint64_t from)
+{
+    memcpy(&a, (const void *)from, sizeof a);
+    if (!a)
+        gpu::pause();
+}
+static inline void st_relaxed_sys_global_b64(const char *, uint64_t to, uint64_t a)
+{
+    memcpy((void *)to, &a, sizeof a);
+}
 static inline void st_relaxed_sys_global_v2_b64(const char *, uint64_t to, uint64_t a, uint64_t b)
 {
     const uint64_t both[] = {a, b};
