@@ -21,5 +21,7 @@ void recompute(Plan *, const Target *);
 /* recompute_to_fit.c: whatever is worth it is made again where it is read, until the arena, without
  * the states, takes no more than so many bytes; false: it cannot be so small. */
 bool recompute_to_fit(Plan *, const Target *, double bytes);
+/* runs.c: an estimate of all steps. */
+double plan_cycles(const Plan *, const Target *);
 
 #endif

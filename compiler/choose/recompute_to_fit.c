@@ -1,6 +1,9 @@
 /* recompute_to_fit.c - --max-ram: what is read again long after it was made is made again, until
  * the arena is as small as it has to be.
  *
+ * What costs nothing comes first: a run that holds too much comes later, when less is held beside
+ * it (the gradient of an embedding, behind those of all layers).
+ *
  * Which values?  Every step that holds more than the limit has an excess of bytes, and the sum of
  * these is what is to become zero.  Of all values that are held over such steps the one is made
  * again (runs.c) that takes the most of the excess for its cycles, and so on: of a chain of layers
@@ -129,6 +132,58 @@ static bool one_again(ToFit *f, Runs *r)
         return false;
     vec_push(f->a, f->made, f->nmade, ((MadeAgain){again.made, reader.value, again.cycles}));
     *r = again.runs;
+    return true;
+}
+
+/* ---- later ---------------------------------------------------------------------------------- */
+
+/* The list with the least excess, of those in which one run comes later. */
+typedef struct {
+    double excess;
+    int from, to; /* -1: as it is */
+} Later;
+
+static void try_later(const ToFit *f, const Runs *r, int from, Later *best)
+{
+    enum { PLACES = 8 };
+    for (int i = 1; i <= PLACES && from >= 0; i++) {
+        Arena *scratch = arena_new();
+        const int to = from + (r->n - 1 - from) * i / PLACES;
+        Runs tried;
+        const double excess = to > from && runs_later(scratch, r, from, to, &tried)
+                                  ? excess_of(scratch, &tried, f->limit)
+                                  : best->excess;
+        if (excess < best->excess)
+            *best = (Later){excess, from, to};
+        arena_free(scratch);
+    }
+}
+
+/* Of each stretch of runs with an excess the worst one, and those that make what it uses. */
+static bool one_later(const ToFit *f, Runs *r)
+{
+    Arena *scratch = arena_new();
+    const RunLife *life = run_lives(scratch, r);
+    const double *bytes = run_bytes(scratch, r, life);
+    const double now = excess_of(scratch, r, f->limit);
+    Later best = {now, -1, -1};
+    for (int i = 0, worst = -1; i < r->n; i++) {
+        if (bytes[i] > f->limit)
+            worst = worst < 0 || bytes[i] > bytes[worst] ? i : worst;
+        if (worst < 0 || (i + 1 < r->n && bytes[i + 1] > f->limit))
+            continue;
+        const ListedRun *run = &r->run[worst];
+        try_later(f, r, worst, &best);
+        for (int k = 0; k < run->nuse; k++)
+            if (r->value[run->use[k].value].counts)
+                try_later(f, r, life[run->use[k].value].writer, &best);
+        worst = -1;
+    }
+    arena_free(scratch);
+    Runs moved;
+    if (best.from < 0 || !runs_later(f->a, r, best.from, best.to, &moved))
+        return false;
+    *r = moved;
     return true;
 }
 
@@ -267,12 +322,18 @@ bool recompute_to_fit(Plan *p, const Target *t, double bytes)
     Arena *a = arena_new();
     ToFit f = {.a = a, .limit = bytes};
     Runs r = runs_of(a, p, t);
-    while (one_again(&f, &r))
-        continue;
+    bool moved = false;
+    for (bool more = true; more;) {
+        more = false;
+        while (one_later(&f, &r))
+            moved = more = true;
+        while (one_again(&f, &r))
+            more = true;
+    }
     const bool fits = excess_of(a, &r, bytes) <= 0;
     if (fits)
         undo(&f, &r);
-    if (f.nmade)
+    if (f.nmade || moved)
         make_steps(p, &r);
     arena_free(a);
     return fits;

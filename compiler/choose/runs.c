@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "cost.h"
+#include "optimise.h"
 #include "runs.h"
 
 /* ---- the list of a plan -------------------------------------------------------------------- */
@@ -70,6 +71,14 @@ static double step_cycles(const Step *s, const Target *t)
     return cycles;
 }
 
+double plan_cycles(const Plan *p, const Target *t)
+{
+    double cycles = 0;
+    for (int i = 0; i < p->main.n; i++)
+        cycles += step_cycles(p->main.step[i], t);
+    return cycles;
+}
+
 Runs runs_of(Arena *a, const Plan *p, const Target *t)
 {
     const Block *b = &p->main;
@@ -77,7 +86,8 @@ Runs runs_of(Arena *a, const Plan *p, const Target *t)
               .n = b->n,
               .run = NEWN(a, ListedRun, b->n + 1),
               .cycles = NEWN(a, double, b->n + 1),
-              .pure = NEWN(a, bool, b->n + 1)};
+              .pure = NEWN(a, bool, b->n + 1),
+              .stays = NEWN(a, bool, b->n + 1)};
     for (int i = 0; i < p->nbuffer; i++) {
         const Buffer *x = p->buffers[i];
         const bool counts = x->kind == BUF_ARENA && !x->base && !x->takes,
@@ -95,6 +105,7 @@ Runs runs_of(Arena *a, const Plan *p, const Target *t)
         step_each_touched(b->step[i], add_use, &l);
         r.cycles[i] = step_cycles(b->step[i], t);
         r.pure[i] = is_pure(b->step[i]);
+        r.stays[i] = step_stays(p, b->step[i]);
         for (int k = 0; k < r.run[i].nuse; k++)
             r.pure[i] &=
                 !(r.run[i].use[k].how & TOUCH_WRITES) || r.value[r.run[i].use[k].value].may;
@@ -337,7 +348,10 @@ static ListedRun read_instead(Arena *a, const ListedRun *of, int value, int othe
 
 static Runs values_copy(Arena *a, const Runs *r)
 {
-    Runs out = {.a = a, .cycles = r->cycles, .pure = r->pure, .nvalue = r->nvalue};
+    Runs out = *r;
+    out.a = a;
+    out.run = NULL;
+    out.n = 0;
     out.value = vec_of(a, r->value, (size_t)r->nvalue, sizeof *r->value);
     return out;
 }
@@ -367,6 +381,42 @@ bool runs_again(Arena *a, const Runs *r, const RunLife *life, RunReader what, bo
         if (!x.moved[i])
             vec_push(a, all->run, all->n, read_instead(a, &r->run[i], what.value, out->made));
     return true;
+}
+
+/* ---- later --------------------------------------------------------------------------------- */
+
+/* Of a value, what the runs that come later do with it: TOUCH_*. */
+static bool waits(const ListedRun *run, const int *touched)
+{
+    for (int i = 0; i < run->nuse; i++) {
+        const RunUse *u = &run->use[i];
+        if ((touched[u->value] & TOUCH_WRITES) || (touched[u->value] && u->how & TOUCH_WRITES))
+            return true;
+    }
+    return false;
+}
+
+bool runs_later(Arena *a, const Runs *r, int from, int to, Runs *out)
+{
+    int *touched = NEWN(a, int, r->nvalue + 1), *later = NULL, nlater = 0;
+    *out = values_copy(a, r);
+    out->run = NEWN(a, ListedRun, r->n + 1);
+    for (int i = 0; i < r->n; i++) {
+        const ListedRun *run = &r->run[i];
+        const bool between = i >= from && i <= to;
+        if (between && r->stays[run->step])
+            return false;
+        if (between && (i == from || waits(run, touched))) {
+            vec_push(a, later, nlater, i);
+            for (int k = 0; k < run->nuse; k++)
+                touched[run->use[k].value] |= run->use[k].how;
+        } else {
+            out->run[out->n++] = *run;
+        }
+        for (int k = 0; k < nlater && i == to; k++)
+            out->run[out->n++] = r->run[later[k]];
+    }
+    return nlater < to - from + 1;
 }
 
 /* ---- without ------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ typedef struct {
     int n, nvalue;
     double *cycles; /* by step of the plan */
     bool *pure;     /* by step: it gives the same when it runs again */
+    bool *stays;    /* by step: no other may pass it */
 } Runs;
 /* Of a value the first and the last run that use it, and that write it; -1: none. */
 typedef struct {
@@ -61,6 +62,9 @@ typedef struct {
  * held longer, or made again as well if they are large and `longer` does not say otherwise; those
  * that are made again later on are made now.  False: it cannot be. */
 bool runs_again(Arena *, const Runs *, const RunLife *, RunReader, bool longer, RunsAgain *);
+/* The list in which run `from`, and what waits for it, comes behind run `to`: what does not wait
+ * passes.  False: nothing passes. */
+bool runs_later(Arena *, const Runs *, int from, int to, Runs *out);
 /* The list in which the other value is read in place of this one, without the runs that nobody
  * needs any more. */
 Runs runs_without(Arena *, const Runs *, int value, int other);

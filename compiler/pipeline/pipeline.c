@@ -12,6 +12,7 @@
  * What a .sched file says takes part in each: values_match() and variants_apply() before the
  * schedule, optimise() per kernel. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -316,26 +317,29 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
 }
 
 /* What a plan for --max-ram is made by: values in patches that take so many bytes by an estimate,
- * 0: they are not; a run's memory without the states that values are made again for, 0: they are
- * not. */
+ * 0: they are not; what a run holds without the states, for which values are made again, 0: they
+ * are not. */
 typedef struct {
     double room, fit;
+    const Target *judge; /* by whose estimate its time is told */
 } Within;
+
+/* What became of it. */
+typedef struct {
+    int64_t bytes, states; /* of the arena, where --max-ram alone is too little for them; or 0 */
+    double cycles;
+} PlanTaken;
 
 static void order_steps(Plan *p, const Target *t, const ingot_options *o, const Within *w)
 {
-    double states = 0;
     states_in_place(p);
     run_early(p);
     if (t->triggers)
         order_in_stages(p);
     if (!prefers_time(o))
         recompute(p, t);
-    for (int i = 0; i < p->nbuffer; i++)
-        if (p->buffers[i]->kind == BUF_STATE && !p->buffers[i]->base)
-            states += (double)p->buffers[i]->bytes;
     if (w->fit > 0)
-        (void)recompute_to_fit(p, t, w->fit - states);
+        (void)recompute_to_fit(p, t, w->fit);
 }
 
 static bool place_buffers(Plan *p, const Target *t)
@@ -348,11 +352,10 @@ static bool place_buffers(Plan *p, const Target *t)
     return good;
 }
 
-/* takes: bytes, where --max-ram alone is too little for them. */
 static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, int64_t needs,
-                       const Within *w, int64_t *takes)
+                       const Within *w, PlanTaken *taken)
 {
-    *takes = 0;
+    *taken = (PlanTaken){0};
     if (c->nerror)
         return NULL;
     if (!has_outputs(c) || !split_graph(c, t, o))
@@ -404,7 +407,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         verify_kernels(p, "schedule");
         set_memories(p, o);
         ready = place_buffers(p, t);
-        *takes = ready ? p->arena_bytes : 0;
+        if (ready)
+            *taken = (PlanTaken){p->arena_bytes, p->state_bytes, plan_cycles(p, w->judge)};
         ready = ready && fits(p, o->max_ram, needs) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
@@ -426,9 +430,9 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     return NULL;
 }
 
-/* What is tried where the usual plan takes more than --max-ram, until one fits: what is held long
- * is made again; values in patches that take such a part of it, by an estimate; then a byte is
- * worth so many cycles, times DEAR, for which there are fewer halos, and more is computed again. */
+/* What is tried where the usual plan takes more than --max-ram: what is held long is made again;
+ * values in patches that take such a part of it, by an estimate; then a byte is worth so many
+ * cycles, times DEAR, for which there are fewer halos, and more is computed again. */
 typedef struct {
     double room, price; /* 0: no patches; as the target has it */
     bool again;
@@ -438,88 +442,186 @@ static const Saving savings[] = {{0, 0, true},       {1, 0, false},   {0.9, 0, f
                                  {0.75, 0, false},   {0.6, 0, false}, {0, 1.0 / 16, true},
                                  {0, 1.0 / 4, true}, {0, 1, true},    {0, 4, true},
                                  {0, 16, true},      {0, 64, true},   {0, 256, true}};
+enum { SAVINGS = sizeof savings / sizeof *savings };
 
-static Plan *plan_saving(Context *c, const Target *t, const ingot_options *o, Clock *k,
-                         int64_t needs, const Saving *s, int64_t *takes)
+/* A saving, and what a run may hold without the states. */
+typedef struct {
+    const Saving *s;
+    double fit;
+    PlanTaken taken;
+} Tried;
+
+/* Plans for --max-ram.  What is made again is so for limits that are so many 32nds of the usual
+ * arena, whichever limit is asked for: of those that fit into it the fastest is taken.  So a
+ * tighter limit has no faster plan than a looser one, which could have had it. */
+typedef struct {
+    Context *c;
+    const Target *t;
+    const ingot_options *o;
+    Clock *k;
+    PlanTaken usual;
+    Tried fastest, least; /* of those that fit; of all; their saving NULL: there is none */
+    PlanTaken first;      /* of the last saving the first */
+    bool same;            /* this saving changes nothing */
+} RamSearch;
+
+static Plan *plan_tried(const RamSearch *x, int64_t needs, Tried *w)
+{
+    Target own = *x->t;
+    const Within within = {
+        .room = w->s->room * (double)x->o->max_ram, .fit = w->fit, .judge = x->t};
+    if (w->s->price > 0)
+        own.machine.byte = w->s->price * DEAR;
+    return plan_once(x->c, &own, x->o, x->k, needs, &within, &w->taken);
+}
+
+/* Whether it fits. */
+static bool try_plan(RamSearch *x, Tried *w)
+{
+    Plan *p = plan_tried(x, SAYS_NOTHING, w);
+    const bool fits = p;
+    plan_free(p);
+    if (w->taken.bytes && (!x->least.s || w->taken.bytes < x->least.taken.bytes))
+        x->least = *w;
+    if (fits && (!x->fastest.s || w->taken.cycles < x->fastest.taken.cycles))
+        x->fastest = *w;
+    return fits;
+}
+
+static bool taken_equal(const PlanTaken *x, const PlanTaken *y)
+{
+    return x->bytes == y->bytes && !(x->cycles < y->cycles || x->cycles > y->cycles);
+}
+
+/* The steps of the usual arena from the limit down: until plans fit, and some more. Whether any
+ * did. */
+static bool try_steps(RamSearch *x, const Saving *s)
+{
+    enum { STEPS = 32, TRIES = 6, MORE = 2 };
+    const double most = (double)(x->o->max_ram - x->usual.states),
+                 step = (double)(x->usual.bytes - x->usual.states) / STEPS;
+    bool fits = false;
+    int left = TRIES;
+    for (int i = step > 0 ? (int)fmin(STEPS, most / step) : 0; i > 0 && left > 0; i--, left--) {
+        Tried w = {s, step * i, {0}};
+        const bool good = try_plan(x, &w);
+        if (left == TRIES && !fits) {
+            x->same = s->price > 0 && taken_equal(&w.taken, &x->first);
+            x->first = w.taken;
+        }
+        if (x->same)
+            return good;
+        if (!good || fits)
+            continue;
+        fits = true;
+        left = MORE + 1;
+    }
+    return fits;
+}
+
+/* What steps of that size pass over: from the limit down by what is too much. */
+static bool try_close(RamSearch *x, const Saving *s)
 {
     enum { TRIES = 6, NEAR = 8 }; /* a packing that is so little above what is alive at once */
-    Target own = *t;
-    Plan *p = NULL;
-    Within w = {.room = s->room * (double)o->max_ram, .fit = s->again ? (double)o->max_ram : 0};
-    if (s->price > 0)
-        own.machine.byte = s->price * DEAR;
-    for (int i = 0; i < TRIES && !p; i++) {
-        p = plan_once(c, &own, o, k, needs, &w, takes);
-        const double over = (double)(*takes - o->max_ram);
-        if (!s->again || over <= 0 || over * NEAR > (double)o->max_ram)
-            break;
-        w.fit -= over;
+    const double most = (double)(x->o->max_ram - x->usual.states);
+    double fit = most;
+    for (int i = 0; i < TRIES && fit > 0; i++) {
+        Tried w = {s, fit, {0}};
+        if (try_plan(x, &w))
+            return true;
+        const double over = (double)(w.taken.bytes - x->o->max_ram);
+        if (over <= 0 || over * NEAR > most)
+            return false;
+        fit -= over;
     }
-    return p;
+    return false;
 }
 
-static void tell_saving(Context *c, const Target *t, const Saving *s, int64_t takes)
+static bool try_saving(RamSearch *x, const Saving *s)
 {
-    if (s->room > 0)
-        context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch",
-                       (long long)takes);
-    else if (s->price > 0)
-        context_report(c, INGOT_NOTE, INGOT_OK,
-                       "--max-ram: %lld bytes with bytes worth %g cycles each, not %g",
-                       (long long)takes, s->price * DEAR, t->machine.byte);
-    else
-        context_report(c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, some values made twice",
-                       (long long)takes);
+    Tried w = {s, 0, {0}};
+    x->same = false;
+    return s->again ? try_steps(x, s) || (!x->fastest.s && !x->same && try_close(x, s))
+                    : try_plan(x, &w);
 }
 
-/* A limit for which there is a plan: what the best one took, if that is enough. Within another
- * limit it may be another plan, and take more. */
-static int64_t enough(Context *c, const Target *t, const ingot_options *o, Clock *k,
-                      const Saving *best, int64_t least, int64_t usual)
+/* Until one in patches fits; of those with prices, until they get slower. */
+static void try_savings(RamSearch *x)
+{
+    const bool files = x->o->sched || x->o->save_sched;
+    for (int i = 0; i < SAVINGS && !x->c->nerror; i++) {
+        const Saving *s = &savings[i];
+        const double best = x->fastest.taken.cycles;
+        if (x->fastest.s && x->fastest.s->room > 0)
+            return;
+        /* values in patches are none that a file could speak of, nor has it prices */
+        if ((s->price > 0 && (s->price * DEAR <= x->t->machine.byte || x->o->sched)) ||
+            (s->room > 0 && (files || x->fastest.s)))
+            continue;
+        const Tried before = x->fastest;
+        x->fastest.s = NULL;
+        const bool fits = try_saving(x, s), slower = fits && x->fastest.taken.cycles > best;
+        if (before.s && (!fits || x->fastest.taken.cycles >= best))
+            x->fastest = before;
+        if (before.s && slower)
+            return;
+    }
+}
+
+static void tell_saving(const RamSearch *x, const Tried *w)
+{
+    const long long bytes = (long long)w->taken.bytes;
+    const Saving *s = w->s;
+    if (s->room > 0)
+        context_report(x->c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch", bytes);
+    else if (s->price > 0)
+        context_report(x->c, INGOT_NOTE, INGOT_OK,
+                       "--max-ram: %lld bytes with bytes worth %g cycles each, not %g", bytes,
+                       s->price * DEAR, x->t->machine.byte);
+    else
+        context_report(x->c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, some values made twice",
+                       bytes);
+}
+
+/* A limit for which there is a plan: what the one that takes least took, if that is enough. Within
+ * another limit it may be another plan, and take more. */
+static int64_t enough(const RamSearch *x)
 {
     enum { TRIES = 3 };
-    ingot_options own = *o;
+    ingot_options own = *x->o;
     own.save_sched = NULL;
     own.verbose = 0;
-    own.max_ram = least;
-    for (int i = 0; i < TRIES && own.max_ram < usual; i++) {
-        int64_t takes;
-        Plan *p = plan_saving(c, t, &own, k, SAYS_NOTHING, best, &takes);
-        plan_free(p);
-        if (p || takes <= own.max_ram)
-            return p ? own.max_ram : usual;
-        own.max_ram = takes;
+    own.max_ram = x->least.taken.bytes;
+    for (int i = 0; i < TRIES && own.max_ram < x->usual.bytes; i++) {
+        RamSearch within = {x->c, x->t, &own, x->k, x->usual, {0}, {0}, {0}, false};
+        if (try_saving(&within, x->least.s))
+            return own.max_ram;
+        if (!within.least.s || within.least.taken.bytes <= own.max_ram)
+            return x->usual.bytes;
+        own.max_ram = within.least.taken.bytes;
     }
-    return usual;
+    return x->usual.bytes;
 }
 
 /* If none fits, the one that takes least tells why. */
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
-    enum { SAVINGS = sizeof savings / sizeof *savings };
     const bool may = o->max_ram && !o->naive && !t->gpu;
-    const Saving usual = {0};
-    int64_t takes = 0;
-    Plan *p = plan_saving(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &takes);
-    const Saving *best = &usual;
-    const int64_t most = takes;
-    int64_t least = takes;
-    for (int i = 0; i < SAVINGS && may && least && !p && !c->nerror; i++) {
-        const Saving *s = &savings[i];
-        /* values in patches are none that a file could speak of, nor has it prices */
-        if ((s->price > 0 && s->price * DEAR <= t->machine.byte) ||
-            (s->room > 0 && o->save_sched) || ((s->price > 0 || s->room > 0) && o->sched))
-            continue;
-        p = plan_saving(c, t, o, k, SAYS_NOTHING, s, &takes);
-        if (takes && takes < least) {
-            least = takes;
-            best = s;
-        }
-        if (p && o->summary)
-            tell_saving(c, t, s, takes);
-    }
-    if (p || !least || c->nerror || !may)
+    const Within usual = {.judge = t};
+    RamSearch x = {c, t, o, k, {0}, {0}, {0}, {0}, false};
+    Plan *p = plan_once(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &x.usual);
+    if (p || !may || !x.usual.bytes || c->nerror)
         return p;
-    least = enough(c, t, o, k, best, least, most);
-    return plan_saving(c, t, o, k, least, best, &takes);
+    try_savings(&x);
+    if (c->nerror)
+        return NULL;
+    if (x.fastest.s) {
+        if (o->summary)
+            tell_saving(&x, &x.fastest);
+        return plan_tried(&x, SAYS_NOTHING, &x.fastest);
+    }
+    static const Saving none = {0};
+    Tried w = x.least.s ? x.least : (Tried){&none, 0, {0}};
+    x.least = w;
+    return plan_tried(&x, w.taken.bytes ? enough(&x) : x.usual.bytes, &w);
 }

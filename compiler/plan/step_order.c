@@ -173,6 +173,11 @@ StepOrder *step_order_new(Arena *a, const Plan *p, const Block *b)
     return o;
 }
 
+bool step_stays(const Plan *p, const Step *s)
+{
+    return s->kind == STEP_INDEX || stays(p, s);
+}
+
 const int *steps_next(const StepOrder *o, int i, int *n)
 {
     *n = o->next[i].n;

@@ -11,6 +11,9 @@ int step_touches(const Step *, const Buffer *root);
 typedef void OnTouch(void *user, const Buffer *root, int how);
 void step_each_touched(const Step *, OnTouch *, void *user);
 
+/* Whether it stays where it is: no other may pass it. */
+bool step_stays(const Plan *, const Step *);
+
 typedef struct StepOrder StepOrder;
 /* As the steps stand now: who reads a buffer comes behind who writes it, and before who writes it
  * again. Buffers have bytes of their own. */

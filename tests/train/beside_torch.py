@@ -5,7 +5,7 @@
 
     operators   gradients of operators, in f64, beside torch autograd and differences
     graphs      the same of N random graphs (torch_graphs.py)
-    options     ignored labels, smoothing, clipping, accumulation of --train (ingot.train())
+    options     ignored labels, smoothing, clipping, accumulation, adapters of --train (ingot.train())
     mlp32, cnn32, resnet64, encoder, tiny; resnet18, bert4, gpt2 where they are named
                 N steps of a network (networks.c): losses are no further from PyTorch's in f64 than
                 twice those of PyTorch in f32
@@ -246,7 +246,14 @@ OPTIONS = {
              {"weight_decay": 0.02}),
     "clipped": ({"clip": 0.3}, "adamw:decay=0.05", {"weight_decay": 0.05}),
     "accumulated": ({"accumulate": 3, "clip": 0.5}, "adamw", {"weight_decay": 0.01}),
+    "adapted": ({"lora": ["r=2:alpha=3:fc*.weight"]}, "adamw", {"weight_decay": 0.01}),
 }  # fmt: skip
+
+
+def adapted(w, parts, scale=3 / 2):
+    """Weights with what adapters of rank 2, alpha 3 add to them."""
+    return {n: a + scale * parts[f"{n}.lora_B"] @ parts[f"{n}.lora_A"] if f"{n}.lora_A" in parts else a
+            for n, a in w.items()}  # fmt: skip
 
 
 def options_case(work, name, count):
@@ -255,28 +262,31 @@ def options_case(work, name, count):
     net, _, draw = training.mlp(work / f"{name}.onnx")
     m = training.ingot.train(work / f"{name}.onnx", loss="cross_entropy:y", optimizer=optimizer,
                              cflags="-O1", **options)  # fmt: skip
-    w = {n: torch.tensor(a, dtype=torch.float64, requires_grad=True)
-         for n, a in net.weights.items()}  # fmt: skip
+    of_file = {n: torch.tensor(a, dtype=torch.float64) for n, a in net.weights.items()}
+    parts = {n: torch.tensor(np.array(a), dtype=torch.float64)
+             for n, a in m.states.items() if n.endswith((".lora_A", ".lora_B"))}  # fmt: skip
+    trained = {n: a.requires_grad_(True) for n, a in (parts or of_file).items()}
     kind = {"sgd": torch.optim.SGD, "momentum": torch.optim.SGD, "adam": torch.optim.Adam,
             "adamw": torch.optim.AdamW}[optimizer.partition(":")[0]]  # fmt: skip
     rate, every, random, worst = 0.02, options.get("accumulate", 1), np.random.default_rng(4), 0
-    by = kind(w.values(), lr=rate, **theirs)
+    by = kind(trained.values(), lr=rate, **theirs)
     of_loss = {k: v for k, v in options.items() if k in ("ignore_index", "label_smoothing")}
     for i in range(count):
         x, t = draw(random), random.integers(0, 5, 8)
         t[random.random(8) < 0.3] = options.get("ignore_index", 0)
+        w = adapted(of_file, parts)
         h = torch.relu(torch.tensor(x, dtype=torch.float64) @ w["fc1.weight"].T + w["fc1.bias"])
         loss = F.cross_entropy(h @ w["fc2.weight"].T + w["fc2.bias"], torch.tensor(t), **of_loss)
         (loss / every).backward()
         if (i + 1) % every == 0:
             if "clip" in options:
-                torch.nn.utils.clip_grad_norm_(w.values(), options["clip"])
+                torch.nn.utils.clip_grad_norm_(trained.values(), options["clip"])
             by.step()
             by.zero_grad()
         got = float(m.step(x, t, rate))
         worst = max(worst, abs(got - loss.item()) / abs(loss.item()))
     off = max(np.abs(m.states[n] - a.detach().numpy()).max() / np.abs(a.detach().numpy()).max()
-              for n, a in w.items())  # fmt: skip
+              for n, a in trained.items())  # fmt: skip
     return worst, off
 
 

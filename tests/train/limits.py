@@ -58,10 +58,11 @@ def make(a, name, optimizer, work):
     programs = [(str(usual), arena)]
     for i, part in enumerate(parts):
         a.max_ram = states + int(part * arena)
-        if not has_plan(a, name, optimizer, a.max_ram, work / "plan"):
+        try:
+            program, taken, _ = networks.build(a, name, optimizer, work / str(i))
+        except subprocess.CalledProcessError:
             print(f"{name}:{optimizer:8} {part * arena / 1e6:9.1f} MB {part:6.2f}  refused")
             continue
-        program, taken, _ = networks.build(a, name, optimizer, work / str(i))
         programs.append((str(program), taken))
     return programs
 

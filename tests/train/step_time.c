@@ -26,7 +26,7 @@
 #define FIRST_TYPE float
 #endif
 
-enum { MOST_STEPS = 4096 };
+enum { MOST_STEPS = 4096, WORDS_SEEN = 16 };
 
 static uint32_t noise_state = 7;
 static double least[MOST_STEPS];
@@ -36,6 +36,12 @@ static double noise(void)
 {
     noise_state = noise_state * 1664525u + 1013904223u;
     return (double)(int32_t)noise_state / 2147483648.0;
+}
+
+/* One of so many numbers from 0. */
+static double any_of(double n)
+{
+    return fmin(floor((noise() + 1) / 2 * n), n - 1);
 }
 
 static clockid_t measured = CLOCK_PROCESS_CPUTIME_ID;
@@ -105,21 +111,25 @@ static void write_states(const model_ctx *ctx, const char *folder)
     write_file(folder, "list", list, at);
 }
 
-/* Words whose next one follows from each; images of noise with a brighter part, one of ten. */
+/* Words of WORDS_SEEN, whose next one follows from each; images of noise with a brighter part, one
+ * of ten.  An eighth of the targets are any of the kinds, so no step's loss comes to nothing: what
+ * is learned ends at the entropy of these. */
 static void draw(FIRST_TYPE *first, int64_t *target)
 {
     const size_t each = FIRST_COUNT / TARGETS, kinds = CLASSES < 10 ? CLASSES : 10;
     for (size_t i = 0; i < FIRST_COUNT; i++)
-        first[i] =
-            (FIRST_TYPE)(sizeof(FIRST_TYPE) == 8 ? floor(50 * (noise() + 1)) : 1.7 * noise());
+        first[i] = (FIRST_TYPE)(sizeof(FIRST_TYPE) == 8 ? any_of(WORDS_SEEN) : 1.7 * noise());
     for (size_t i = 0; i < TARGETS; i++)
         if (sizeof(FIRST_TYPE) == 8) {
-            target[i] = ((int64_t)first[i] * 37 + 11) % 100 % CLASSES;
+            const int64_t next = ((int64_t)first[i] * 5 + 3) % WORDS_SEEN;
+            target[i] = (noise() > 0.75 ? (int64_t)any_of(WORDS_SEEN) : next) % CLASSES;
         } else {
             const size_t part = each / kinds;
-            target[i] = (int64_t)((noise() + 1) / 2 * (double)kinds);
+            target[i] = (int64_t)any_of((double)kinds);
             for (size_t k = 0; k < part; k++)
                 first[i * each + (size_t)target[i] * part + k] += 1;
+            if (noise() > 0.75)
+                target[i] = (int64_t)any_of((double)kinds);
         }
 }
 
