@@ -451,9 +451,10 @@ typedef struct {
     PlanTaken taken;
 } Tried;
 
-/* Plans for --max-ram.  What is made again is so for limits that are so many 32nds of the usual
- * arena, whichever limit is asked for: of those that fit into it the fastest is taken.  So a
- * tighter limit has no faster plan than a looser one, which could have had it. */
+/* Plans for --max-ram.  What is made again is so for the limit, and for those below it that are so
+ * many 32nds of the usual arena, whichever limit is asked for: of those that fit into it the
+ * fastest is taken.  So a tighter limit has no faster plan than a looser one, which could have had
+ * it. */
 typedef struct {
     Context *c;
     const Target *t;
@@ -475,6 +476,13 @@ static Plan *plan_tried(const RamSearch *x, int64_t needs, Tried *w)
     return plan_once(x->c, &own, x->o, x->k, needs, &within, &w->taken);
 }
 
+/* By more than what estimates can tell apart: else what saves less is taken. */
+static bool is_faster(const Tried *w, const Tried *than)
+{
+    enum { TOLD_APART = 32 };
+    return !than->s || w->taken.cycles * (1 + 1.0 / TOLD_APART) < than->taken.cycles;
+}
+
 /* Whether it fits. */
 static bool try_plan(RamSearch *x, Tried *w)
 {
@@ -483,7 +491,7 @@ static bool try_plan(RamSearch *x, Tried *w)
     plan_free(p);
     if (w->taken.bytes && (!x->least.s || w->taken.bytes < x->least.taken.bytes))
         x->least = *w;
-    if (fits && (!x->fastest.s || w->taken.cycles < x->fastest.taken.cycles))
+    if (fits && is_faster(w, &x->fastest))
         x->fastest = *w;
     return fits;
 }
@@ -493,7 +501,7 @@ static bool taken_equal(const PlanTaken *x, const PlanTaken *y)
     return x->bytes == y->bytes && !(x->cycles < y->cycles || x->cycles > y->cycles);
 }
 
-/* The steps of the usual arena from the limit down: until plans fit, and some more. Whether any
+/* The limit, and the steps of the usual arena below it: until plans fit, and some more. Whether any
  * did. */
 static bool try_steps(RamSearch *x, const Saving *s)
 {
@@ -502,8 +510,8 @@ static bool try_steps(RamSearch *x, const Saving *s)
                  step = (double)(x->usual.bytes - x->usual.states) / STEPS;
     bool fits = false;
     int left = TRIES;
-    for (int i = step > 0 ? (int)fmin(STEPS, most / step) : 0; i > 0 && left > 0; i--, left--) {
-        Tried w = {s, step * i, {0}};
+    for (double fit = most; fit > 0 && left > 0; fit = step * (ceil(fit / step) - 1), left--) {
+        Tried w = {s, fit, {0}};
         const bool good = try_plan(x, &w);
         if (left == TRIES && !fits) {
             x->same = s->price > 0 && taken_equal(&w.taken, &x->first);
@@ -561,7 +569,7 @@ static void try_savings(RamSearch *x)
         const Tried before = x->fastest;
         x->fastest.s = NULL;
         const bool fits = try_saving(x, s), slower = fits && x->fastest.taken.cycles > best;
-        if (before.s && (!fits || x->fastest.taken.cycles >= best))
+        if (before.s && (!fits || !is_faster(&x->fastest, &before)))
             x->fastest = before;
         if (before.s && slower)
             return;
