@@ -462,6 +462,7 @@ typedef struct {
     Clock *k;
     PlanTaken usual;
     Tried fastest, least; /* of those that fit; of all; their saving NULL: there is none */
+    Plan *plan;           /* the fastest */
     PlanTaken first;      /* of the last saving the first */
     bool same;            /* this saving changes nothing */
 } RamSearch;
@@ -488,11 +489,15 @@ static bool try_plan(RamSearch *x, Tried *w)
 {
     Plan *p = plan_tried(x, SAYS_NOTHING, w);
     const bool fits = p;
-    plan_free(p);
     if (w->taken.bytes && (!x->least.s || w->taken.bytes < x->least.taken.bytes))
         x->least = *w;
-    if (fits && is_faster(w, &x->fastest))
+    Plan *spare = p;
+    if (fits && is_faster(w, &x->fastest)) {
+        spare = x->plan;
+        x->plan = p;
         x->fastest = *w;
+    }
+    plan_free(spare);
     return fits;
 }
 
@@ -567,10 +572,17 @@ static void try_savings(RamSearch *x)
             (s->room > 0 && (files || x->fastest.s)))
             continue;
         const Tried before = x->fastest;
+        Plan *plan = x->plan;
         x->fastest.s = NULL;
+        x->plan = NULL;
         const bool fits = try_saving(x, s), slower = fits && x->fastest.taken.cycles > best;
-        if (before.s && (!fits || !is_faster(&x->fastest, &before)))
+        if (before.s && (!fits || !is_faster(&x->fastest, &before))) {
+            Plan *other = x->plan;
+            x->plan = plan;
+            plan = other;
             x->fastest = before;
+        }
+        plan_free(plan);
         if (before.s && slower)
             return;
     }
@@ -601,8 +613,10 @@ static int64_t enough(const RamSearch *x)
     own.verbose = 0;
     own.max_ram = x->least.taken.bytes;
     for (int i = 0; i < TRIES && own.max_ram < x->usual.bytes; i++) {
-        RamSearch within = {x->c, x->t, &own, x->k, x->usual, {0}, {0}, {0}, false};
-        if (try_saving(&within, x->least.s))
+        RamSearch within = {.c = x->c, .t = x->t, .o = &own, .k = x->k, .usual = x->usual};
+        const bool fits = try_saving(&within, x->least.s);
+        plan_free(within.plan);
+        if (fits)
             return own.max_ram;
         if (!within.least.s || within.least.taken.bytes <= own.max_ram)
             return x->usual.bytes;
@@ -616,18 +630,17 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
 {
     const bool may = o->max_ram && !o->naive && !t->gpu;
     const Within usual = {.judge = t};
-    RamSearch x = {c, t, o, k, {0}, {0}, {0}, {0}, false};
+    RamSearch x = {.c = c, .t = t, .o = o, .k = k};
     Plan *p = plan_once(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &x.usual);
     if (p || !may || !x.usual.bytes || c->nerror)
         return p;
     try_savings(&x);
+    if (x.plan && o->summary)
+        tell_saving(&x, &x.fastest);
     if (c->nerror)
-        return NULL;
-    if (x.fastest.s) {
-        if (o->summary)
-            tell_saving(&x, &x.fastest);
-        return plan_tried(&x, SAYS_NOTHING, &x.fastest);
-    }
+        plan_free(x.plan);
+    if (x.plan || c->nerror)
+        return c->nerror ? NULL : x.plan;
     static const Saving none = {0};
     Tried w = x.least.s ? x.least : (Tried){&none, 0, {0}};
     x.least = w;
