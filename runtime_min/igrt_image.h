@@ -1,6 +1,6 @@
 /*
- * igrt_image.h - weights of f32 as an image (OpenCL): element e is part e % 4 of pixel e / 4, and
- * pixels lie in rows of IGRT_IMAGE_WIDTH, as igrt_cl_image() writes them.
+ * igrt_image.h - f32 as an image (OpenCL): element e is part e % 4 of pixel e / 4, and pixels lie
+ * in rows of IGRT_IMAGE_WIDTH, as igrt_cl_image() and igrt_cl_fill_image() write them.
  */
 #define IGRT_IMAGE_WIDTH 2048
 

@@ -481,17 +481,22 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         parts_layouts(*nest, &v, bufs, -1, last, want);
 }
 
-/* Has an item copies, by fours, along an axis of results that the factor moves with? */
-static bool reads_fours(const Nest *n, const Node *factor)
+/* Has an item copies, by fours, along an axis of results that the factor moves with, and do they
+ * read neighbours?  Weights are laid out so that they do. */
+static bool reads_fours(const Nest *n, Node *factor, bool laid_out)
 {
     enum { PIXEL = 4 };
+    int64_t stride;
     for (int i = 0; i < n->nopt; i++) {
         const Opt *o = &n->opts[i];
         for (int j = 0; o->kind == OPT_UPCAST && o->amount % PIXEL == 0 && j < n->k->naxis; j++) {
             const Axis *x = &n->k->axes[j];
             const size_t root = strcspn(o->axis, ".");
-            if (!x->reduced && strlen(x->name) == root && !memcmp(x->name, o->axis, root) &&
-                depends_on(factor, x->range))
+            if (x->reduced || strlen(x->name) != root || memcmp(x->name, o->axis, root))
+                continue;
+            if (laid_out ? depends_on(factor, x->range)
+                         : !strstr(o->axis, ".o") &&
+                               access_stride(n->k, factor, x->range, &stride) && stride == 1)
                 return true;
         }
     }
@@ -546,7 +551,7 @@ static void make_images(Arena *a, Nest *n, const Buffer *const *bufs, const Layo
     for (int i = 0; i < v.nfactor && n->target->machine.images; i++) {
         const int64_t arg = v.factor[i]->src[0]->arg.i;
         const bool weight = bufs[arg]->kind == BUF_WEIGHT;
-        if (reads_fours(n, v.factor[i]) &&
+        if (reads_fours(n, v.factor[i], weight) &&
             (weight ? want[arg].n : !is_staged(n, arg) && is_worth_pixels(n, v.factor[i])))
             (void)nest_opt(n, OPT_IMAGE, arena_printf(a, "%lld", (long long)arg), 0);
     }

@@ -79,6 +79,11 @@ def layers(g):
     g.output("y", x, TensorProto.FLOAT, 1, 96, 28, 28)
 
 
+def matrices(g):
+    x, y = g.input("x", TensorProto.FLOAT, 96, 32), g.input("y", TensorProto.FLOAT, 32, 784)
+    g.output("z", g.op("MatMul", x, g.op("Relu", y)), TensorProto.FLOAT, 96, 784)
+
+
 def odd(g):
     x = g.input("x", TensorProto.FLOAT, 1, 3, 5, 7)
     w = g.const(np.random.default_rng(1).standard_normal((8, 3, 1, 1)).astype(np.float32))
@@ -136,11 +141,15 @@ def selftest(out, name, missing, *options):
     return True
 
 
-def form(ingot, work, model, feature, text, missing):
+def graph_of(model):
     g = models.Graph(1)
     model(g)
+    return g.bytes()
+
+
+def form(ingot, work, model, feature, text, missing):
     path = work / f"{model.__name__}.onnx"
-    path.write_bytes(g.bytes())
+    path.write_bytes(graph_of(model))
     target, out = f"opencl:{feature}", work / f"{model.__name__}_{feature}"
     verified = run(ingot, "verify", path, "--target", target, "--interpret")
     want(verified.returncode == 0, f"{target}: {verified.stdout}{verified.stderr}")
@@ -177,10 +186,14 @@ def by_hand(ingot, work):
     plan.write_text(told_plan.replace("IMAGE 2", "IMAGE 0"))
     done = run(*words, "--target", "opencl", "--sched", plan)
     want("reads and does not write" in done.stderr, f"IMAGE of the result: {done.stderr}")
-    g = models.Graph(1)
-    odd(g)
-    (work / "odd.onnx").write_bytes(g.bytes())
+    words[2] = work / "matrices.onnx"
+    words[2].write_bytes(graph_of(matrices))
+    run(*words, "--target", "opencl:images")
+    text = (out / "model_kernels.cl").read_text()
+    count = [text.count(f"igrt_{x}(a") for x in ("pixel", "texel")]
+    want(count == [1, 0], f"reads of rows, whose terms lie side by side: {count}")
     words[2] = work / "odd.onnx"
+    words[2].write_bytes(graph_of(odd))
     run(*words, "--target", "opencl", "--save-sched", plan)
     plan.write_text(plan.read_text() + "  IMAGE 1\n")
     done = run(*words, "--target", "opencl", "--sched", plan)
