@@ -195,6 +195,17 @@ static int dearest_first(const void *x, const void *y)
     return a->made - b->made;
 }
 
+/* Has all that reads a value the other one as well?  What makes that may come later by now. */
+static bool has_other(const Runs *r, int value, int other)
+{
+    bool read = false, has = true;
+    for (int i = 0; i < r->n; i++) {
+        read |= run_touches(&r->run[i], value) == TOUCH_READS;
+        has &= !read || !(run_touches(&r->run[i], other) & TOUCH_WRITES);
+    }
+    return has;
+}
+
 /* Those without which it fits as well are not made. */
 static void undo(ToFit *f, Runs *r)
 {
@@ -202,6 +213,8 @@ static void undo(ToFit *f, Runs *r)
         qsort(f->made, (size_t)f->nmade, sizeof *f->made, dearest_first);
     for (int i = 0; i < f->nmade; i++) {
         const MadeAgain m = f->made[i];
+        if (!has_other(r, m.made, m.like))
+            continue;
         const Runs tried = runs_without(f->a, r, m.made, m.like);
         if (excess_of(f->a, &tried, f->limit) > 0)
             continue;
