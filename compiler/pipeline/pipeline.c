@@ -422,10 +422,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     if (ready && o->save_sched)
         save(p, o, &record);
     sb_free(&record);
-    if (ready) {
-        plan_tell(p, t->gpu, o->verbose);
+    if (ready)
         return p;
-    }
     plan_free(p);
     return NULL;
 }
@@ -453,8 +451,8 @@ typedef struct {
 
 /* Plans for --max-ram.  What is made again is so for the limit, and for those below it that are so
  * many 32nds of the usual arena, whichever limit is asked for: of those that fit into it the
- * fastest is taken.  So a tighter limit has no faster plan than a looser one, which could have had
- * it. */
+ * fastest is taken.  So a limit that is a little tighter has no faster plan than a looser one,
+ * which could have had it. */
 typedef struct {
     Context *c;
     const Target *t;
@@ -599,8 +597,8 @@ static void tell_saving(const RamSearch *x, const Tried *w)
                        "--max-ram: %lld bytes with bytes worth %g cycles each, not %g", bytes,
                        s->price * DEAR, x->t->machine.byte);
     else
-        context_report(x->c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, some values made twice",
-                       bytes);
+        context_report(x->c, INGOT_NOTE, INGOT_OK,
+                       "--max-ram: %lld bytes, some values made twice or later", bytes);
 }
 
 /* A limit for which there is a plan: what the one that takes least took, if that is enough. Within
@@ -626,7 +624,7 @@ static int64_t enough(const RamSearch *x)
 }
 
 /* If none fits, the one that takes least tells why. */
-Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+static Plan *plan_within(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
     const bool may = o->max_ram && !o->naive && !t->gpu;
     const Within usual = {.judge = t};
@@ -645,4 +643,12 @@ Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *
     Tried w = x.least.s ? x.least : (Tried){&none, 0, {0}};
     x.least = w;
     return plan_tried(&x, w.taken.bytes ? enough(&x) : x.usual.bytes, &w);
+}
+
+Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
+{
+    Plan *p = plan_within(c, t, o, k);
+    if (p)
+        plan_tell(p, t->gpu, o->verbose);
+    return p;
 }
