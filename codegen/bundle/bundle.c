@@ -454,7 +454,9 @@ void bundle_prepare(Bundle *b, int nplan, Plan *const *plan)
 static void write_page(Bundle *b, Bundle *gpu)
 {
     StrBuf text = {0};
-    b->no_gpu = web_needs_host(gpu);
+    b->no_gpu = web_may(b, gpu, b) ? web_needs_host(gpu) : NULL;
+    if (b->failed)
+        return;
     if (b->no_gpu) {
         ingot_warning(b->c, "--package web: %s: pages run this model by WebAssembly alone",
                       b->no_gpu);

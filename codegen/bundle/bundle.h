@@ -209,6 +209,8 @@ void bundle_package(Bundle *);
 /* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL. */
 void bundle_web(Bundle *, Bundle *gpu, Bundle *wasm);
 bool bundle_is_web(const Bundle *);
+/* Whether targets and model are such as pages have at all; false: it is told. */
+bool web_may(Bundle *, const Bundle *gpu, const Bundle *wasm);
 /* Why the steps of a run are no list for a page's GPU, or NULL. */
 const char *web_needs_host(Bundle *);
 /* bundle_page.c: the half for WebAssembly: of the makefile, and of the module's data. */

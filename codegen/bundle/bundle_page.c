@@ -124,9 +124,10 @@ void page_wasm(StrBuf *sb, Bundle *b)
     const int64_t most = (int64_t)1 << 32;
     if (page_units(b) > most / PAGE_UNIT)
         bundle_fail(b, INGOT_UNSUPPORTED,
-                    "--package web: the model needs %lld MB, and WebAssembly has %lld: --max-ram N "
-                    "plans for less",
-                    (long long)(page_units(b) * PAGE_UNIT >> 20), (long long)(most >> 20));
+                    "--package web: the model needs %lld MB, and WebAssembly has %lld: %lld MB are "
+                    "weights, and --max-ram N plans for less besides",
+                    (long long)(page_units(b) * PAGE_UNIT >> 20), (long long)(most >> 20),
+                    (long long)(b->p->weights_bytes >> 20));
     sb_printf(sb, "  wasm: {file: \"%s_page.wasm\", memory: %lld, threads: %d", b->name,
               (long long)page_units(b), PAGE_THREADS);
     if (b->mode == WEIGHTS_BLOB)

@@ -514,30 +514,37 @@ static void web_load(StrBuf *sb, bool gpu, bool wasm, const char *no_gpu)
     sb_puts(sb, "}\n");
 }
 
-void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
+bool web_may(Bundle *b, const Bundle *gpu, const Bundle *wasm)
 {
-    StrBuf sb = {0}, page = {0};
     if ((gpu && !gpu->target->language->binds) || (wasm && !wasm->target->wasm)) {
         bundle_fail(b, INGOT_USAGE,
                     "--package web is for --target wgsl, c:wasm32-simd128 (or c:wasm32) or "
                     "wgsl+c:wasm32-simd128");
-        return;
+        return false;
     }
     if (b->nfunction) {
         bundle_fail(b, INGOT_UNSUPPORTED,
                     "--package web: a page calls one function, and this model has %d; without "
                     "--train, or with --entry NAME, it has one",
                     1 + b->nfunction);
-        return;
-    }
-    if (gpu && gpu->nweight && gpu->mode != WEIGHTS_BLOB) {
-        bundle_fail(b, INGOT_USAGE, "--package web: weights are a file: --weights blob");
-        return;
+        return false;
     }
     if (!is_fixed(b->in, b->nin) || !is_fixed(b->out, b->nout)) {
         bundle_fail(b, INGOT_UNSUPPORTED,
                     "--package web: inputs and outputs of a page are tensors of fixed sizes, and "
                     "no strings; --dim fixes them");
+        return false;
+    }
+    return true;
+}
+
+void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
+{
+    StrBuf sb = {0}, page = {0};
+    if (!web_may(b, gpu, wasm))
+        return;
+    if (gpu && gpu->nweight && gpu->mode != WEIGHTS_BLOB) {
+        bundle_fail(b, INGOT_USAGE, "--package web: weights are a file: --weights blob");
         return;
     }
     const char *why = gpu ? web_needs_host(gpu) : NULL;

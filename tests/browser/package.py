@@ -200,6 +200,7 @@ def refused(ingot, work):
     )
     for model, target, more, status, want in (
         (digits, "opencl", [], 2, "is for --target wgsl, c:wasm32-simd128"),
+        (digits, "opencl+c:wasm32", [], 2, "is for --target wgsl, c:wasm32-simd128"),
         (digits, "wgsl+c:native", [], 2, "is for --target wgsl, c:wasm32-simd128"),
         (digits, "c:wasm32-simd128", train, 4, "calls one function, and this model has 2"),
         (large, "c:wasm32", [], 4, "needs 4102 MB, and WebAssembly has 4096"),
