@@ -20,6 +20,8 @@ int lin_ready_fills(const Lin *q, int first, uint64_t open, const bool *needed, 
                 !from[j] || q->done[j] || !is_fill(q->order[j]) || is_fill_ahead(q->l, q->order[j]);
         if (ready)
             fill[n++] = i;
+        else if (i == first)
+            break;
     }
     arena_free(a);
     return n;
