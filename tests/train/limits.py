@@ -60,7 +60,9 @@ def make(a, name, optimizer, work):
         a.max_ram = states + int(part * arena)
         try:
             program, taken, _ = networks.build(a, name, optimizer, work / str(i))
-        except subprocess.CalledProcessError:
+        except subprocess.CalledProcessError as e:
+            if e.cmd[0] != a.make:  # the plan is there, and its code does not compile
+                raise
             print(f"{name}:{optimizer:8} {part * arena / 1e6:9.1f} MB {part:6.2f}  refused")
             continue
         programs.append((str(program), taken))
