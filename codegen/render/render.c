@@ -409,6 +409,8 @@ static void statement(Render *r, const Stmt *s)
         let_in_lanes(r, s);
         return;
     }
+    if (s->kind == STMT_LET)
+        r->use[s->node->id].let = true;
     render_statement(r, s);
     if (!r->before.len)
         return;
@@ -662,13 +664,14 @@ static void statements(Render *r, const Tile *tile)
         render_tc_end(r);
 }
 
-/* What was counted: which numbers get names in all lanes: const igrt_f32x16 v3 =
- * igrt_splat_f32x16(a1[v2]); */
+/* What was counted: which numbers get names in all lanes, const igrt_f32x16 v3 =
+ * igrt_splat_f32x16(a1[v2]); not those that a loop of their own has made. */
 static void name_in_lanes(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++) {
         SplatUse *use = &r->use[i];
-        const bool always = use->splats > 1 && use->names == use->splats && !use->elsewhere;
+        const bool always =
+            use->let && use->splats > 1 && use->names == use->splats && !use->elsewhere;
         *use =
             (SplatUse){.in_lanes = always && !tile->tc && dtype_is_float(r->k->c->nodes[i]->dtype)};
     }

@@ -99,7 +99,7 @@ typedef struct Splat {
  * and more than once, in the loop that has it, the name is that of the lanes. */
 typedef struct SplatUse {
     int names, splats, depth;
-    bool elsewhere, in_lanes;
+    bool let, elsewhere, in_lanes; /* let: one statement names it, not the loop that sums it */
     const char *line; /* that gives it its name, not written yet: it comes before its first use */
 } SplatUse;
 
