@@ -501,7 +501,7 @@ static void write_all(Bundle *b)
     bundle_build(b);
     if (b->page)
         write_page(b, b->page);
-    else if (bundle_is_web(b))
+    else if (bundle_is_web(b) && web_may(b, b->gpu ? b : NULL, b->gpu ? NULL : b))
         bundle_web(b, b->gpu ? b : NULL, b->gpu ? NULL : b);
     StrBuf sb = {0};
     sb_puts(&sb, manifest_head);

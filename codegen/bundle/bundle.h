@@ -206,7 +206,8 @@ bool is_source(const char *file);
 const char *machine_flags(const Bundle *); /* of the C compiler */
 /* bundle_package.c: what --package adds, for other build systems */
 void bundle_package(Bundle *);
-/* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL. */
+/* bundle_web.c: --package web: of what is WGSL, or NULL, and for WebAssembly, or NULL; of what
+ * pages may have (web_may()). */
 void bundle_web(Bundle *, Bundle *gpu, Bundle *wasm);
 bool bundle_is_web(const Bundle *);
 /* Whether targets and model are such as pages have at all; false: it is told. */

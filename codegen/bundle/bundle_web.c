@@ -387,7 +387,8 @@ static void web_features(StrBuf *sb, const char *what, const Extension *e, bool 
     sb_puts(sb, "],\n");
 }
 
-static void web_gpu(StrBuf *sb, Bundle *b)
+/* Why the steps are no list, or NULL. */
+static const char *web_gpu(StrBuf *sb, Bundle *b)
 {
     Web w = {.b = b};
     web_steps(&w, &b->p->main);
@@ -402,6 +403,7 @@ static void web_gpu(StrBuf *sb, Bundle *b)
     web_weights(sb, b);
     sb_printf(sb, "    steps: [\n%s]\n  },\n", w.steps.data ? w.steps.data : "");
     sb_free(&w.steps);
+    return w.why;
 }
 
 static const char *js_array(ingot_dtype d)
@@ -541,17 +543,8 @@ bool web_may(Bundle *b, const Bundle *gpu, const Bundle *wasm)
 void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
 {
     StrBuf sb = {0}, page = {0};
-    if (!web_may(b, gpu, wasm))
-        return;
     if (gpu && gpu->nweight && gpu->mode != WEIGHTS_BLOB) {
         bundle_fail(b, INGOT_USAGE, "--package web: weights are a file: --weights blob");
-        return;
-    }
-    const char *why = gpu ? web_needs_host(gpu) : NULL;
-    if (why) {
-        bundle_fail(b, INGOT_UNSUPPORTED,
-                    "--package web: %s; --target wgsl+c:wasm32-simd128 runs it by WebAssembly",
-                    why);
         return;
     }
     sb_printf(&sb,
@@ -560,8 +553,14 @@ void bundle_web(Bundle *b, Bundle *gpu, Bundle *wasm)
               b->name);
     web_ports(&sb, "inputs", b->in, b->nin);
     web_ports(&sb, "outputs", b->out, b->nout);
-    if (gpu)
-        web_gpu(&sb, gpu);
+    const char *why = gpu ? web_gpu(&sb, gpu) : NULL;
+    if (why) {
+        bundle_fail(b, INGOT_UNSUPPORTED,
+                    "--package web: %s; --target wgsl+c:wasm32-simd128 runs it by WebAssembly",
+                    why);
+        sb_free(&sb);
+        return;
+    }
     if (wasm)
         page_wasm(&sb, wasm);
     sb_puts(&sb, "};\n");

@@ -481,18 +481,25 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
         parts_layouts(*nest, &v, bufs, -1, last, want);
 }
 
+enum { PIXEL = 4 };
+
+/* Has an item copies along that axis, or a part of it? */
+static bool copies_along(const Opt *o, const Axis *x)
+{
+    const size_t root = o->kind == OPT_UPCAST ? strcspn(o->axis, ".") : 0;
+    return root && strlen(x->name) == root && !memcmp(x->name, o->axis, root);
+}
+
 /* Has an item copies, by fours, along an axis of results that the factor moves with, and do they
  * read neighbours?  Weights are laid out so that they do. */
 static bool reads_fours(const Nest *n, Node *factor, bool laid_out)
 {
-    enum { PIXEL = 4 };
     int64_t stride;
     for (int i = 0; i < n->nopt; i++) {
         const Opt *o = &n->opts[i];
-        for (int j = 0; o->kind == OPT_UPCAST && o->amount % PIXEL == 0 && j < n->k->naxis; j++) {
+        for (int j = 0; o->amount % PIXEL == 0 && j < n->k->naxis; j++) {
             const Axis *x = &n->k->axes[j];
-            const size_t root = strcspn(o->axis, ".");
-            if (x->reduced || strlen(x->name) != root || memcmp(x->name, o->axis, root))
+            if (x->reduced || !copies_along(o, x))
                 continue;
             if (laid_out ? depends_on(factor, x->range)
                          : !strstr(o->axis, ".o") &&
@@ -515,7 +522,7 @@ static bool is_staged(const Nest *n, int64_t arg)
  * and a write. */
 static bool is_worth_pixels(const Nest *n, Node *factor)
 {
-    enum { PIXEL = 4, COPY = 2, OFTEN = 4 };
+    enum { COPY = 2, OFTEN = 4 };
     const Kernel *k = n->k;
     const KernelArg *arg = &k->args[factor->src[0]->arg.i];
     int64_t elements = 1, reads = 1, size, stride, along = 0;
@@ -534,13 +541,9 @@ static bool is_worth_pixels(const Nest *n, Node *factor)
         reads = sat_mul(reads, size);
     }
     for (int i = 0; i < n->nopt; i++) /* an item reads it once for some results */
-        for (int j = 0; n->opts[i].kind == OPT_UPCAST && j < k->naxis; j++) {
-            const size_t root = strcspn(n->opts[i].axis, ".");
-            if (strlen(k->axes[j].name) == root &&
-                !memcmp(k->axes[j].name, n->opts[i].axis, root) &&
-                !depends_on(factor, k->axes[j].range))
+        for (int j = 0; j < k->naxis; j++)
+            if (copies_along(&n->opts[i], &k->axes[j]) && !depends_on(factor, k->axes[j].range))
                 reads /= n->opts[i].amount;
-        }
     return along == 1 && elements % PIXEL == 0 && elements > 0 && reads / elements >= COPY * OFTEN;
 }
 

@@ -321,7 +321,7 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
  * are not. */
 typedef struct {
     double room, fit;
-    const Target *judge; /* by whose estimate its time is told */
+    const Target *judge; /* by whose estimate its time is told; NULL: it is not */
 } Within;
 
 /* What became of it. */
@@ -408,7 +408,8 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         set_memories(p, o);
         ready = place_buffers(p, t);
         if (ready)
-            *taken = (PlanTaken){p->arena_bytes, p->state_bytes, plan_cycles(p, w->judge)};
+            *taken = (PlanTaken){p->arena_bytes, p->state_bytes,
+                                 w->judge ? plan_cycles(p, w->judge) : 0};
         ready = ready && fits(p, o->max_ram, needs) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
@@ -627,22 +628,26 @@ static int64_t enough(const RamSearch *x)
 static Plan *plan_within(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
     const bool may = o->max_ram && !o->naive && !t->gpu;
-    const Within usual = {.judge = t};
+    const Within usual = {0};
     RamSearch x = {.c = c, .t = t, .o = o, .k = k};
     Plan *p = plan_once(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &x.usual);
     if (p || !may || !x.usual.bytes || c->nerror)
         return p;
     try_savings(&x);
-    if (x.plan && o->summary)
-        tell_saving(&x, &x.fastest);
-    if (c->nerror)
+    if (c->nerror) {
         plan_free(x.plan);
-    if (x.plan || c->nerror)
-        return c->nerror ? NULL : x.plan;
+        return NULL;
+    }
+    if (x.plan) {
+        if (o->summary)
+            tell_saving(&x, &x.fastest);
+        return x.plan;
+    }
+    const int64_t needs = x.least.s ? enough(&x) : x.usual.bytes;
     static const Saving none = {0};
-    Tried w = x.least.s ? x.least : (Tried){&none, 0, {0}};
-    x.least = w;
-    return plan_tried(&x, w.taken.bytes ? enough(&x) : x.usual.bytes, &w);
+    if (!x.least.s)
+        x.least.s = &none;
+    return plan_tried(&x, needs, &x.least);
 }
 
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
