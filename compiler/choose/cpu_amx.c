@@ -412,6 +412,16 @@ static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t bloc
             }
 }
 
+/* So many of an extent, or fewer, that divide it. Where these are few and no cache but the last one
+ * holds all, blocks as even as they get and a rest: 7 are 3, 3 and 1. */
+static int64_t even_part(int64_t extent, int64_t most, bool rest)
+{
+    int64_t part = most;
+    while (extent % part)
+        part--;
+    return part > most / 2 || !rest ? part : ceil_div(extent, ceil_div(extent, most));
+}
+
 /* Blocks of an axis of rows, the last of which is whole too. */
 static bool take_blocks(Nest *n, const char *axis, int64_t extent, int64_t amount)
 {
@@ -471,8 +481,7 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         int64_t part = (int64_t)((double)loop->extent * room / bytes);
         if (part > 1 && part < loop->extent) {
             const char *name = loop->name;
-            while (loop->extent % part)
-                part--;
+            part = even_part(loop->extent, part, bytes > n->target->machine.level[1].bytes);
             if (part > 1 && nest_opt(n, OPT_SPLIT, name, part))
                 far = arena_printf(n->arena, "%s.o", name);
         }
