@@ -382,14 +382,25 @@ static double step_cycles(const Nest *n, const View *v, const TileBlock *b, int6
            passes * turns * result_cycles(n, v, b, rows, columns) / b->steps;
 }
 
+/* Rows of a block where so many blocks at once do not divide all: 197 rows are 14 blocks of 15, in
+ * place of 13 of 16 of which one is computed twice. */
+static int64_t even_rows(int64_t rows, int64_t blocks, int64_t copies)
+{
+    return ceil_div(rows, ceil_div(blocks, copies) * copies);
+}
+
 /* How many blocks are computed at once, and which are the inner loop: rows share what is loaded of
  * b, columns what is loaded of a.  Of 7 x 7 pixels (blocks of 7 rows, 7 other rows) times 512
  * columns:
  *
  *     1 x 2    b is loaded 7 times, a once for two columns
  *     4 x 1    b twice (the second four begin one earlier), a for each column */
-static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t blocks)
+static void pick_copies(const Nest *n, const View *v, TileBlock *b)
 {
+    const int64_t nrows = b->nrows, rows = range_extent(b->rows),
+                  blocks = !b->more             ? 1
+                           : b->more == b->rows ? ceil_div(rows, nrows)
+                                                : range_extent(b->more);
     b->row_copies = b->column_copies = 1;
     b->columns_last = false;
     TileBlock tried = *b;
@@ -399,6 +410,7 @@ static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t bloc
         for (int64_t j = 1; j <= b->unit->tiles; j++)
             for (int last = 0; last < 2; last++) {
                 tried.columns_last = last;
+                tried.nrows = b->more == b->rows ? even_rows(rows, blocks, i) : nrows;
                 if ((j - 1) * b->unit->n >= range_extent(b->columns) ||
                     !step_of(b, (int)i, (int)j, &s))
                     continue;
@@ -409,6 +421,7 @@ static void pick_copies(const Nest *n, const View *v, TileBlock *b, int64_t bloc
                 b->row_copies = i;
                 b->column_copies = j;
                 b->columns_last = last;
+                b->nrows = tried.nrows;
             }
 }
 
@@ -441,7 +454,10 @@ static void copy_rows(Nest *n, const TileBlock *b)
 static bool block_opts(Nest *n, const View *v, TileBlock *b)
 {
     const double room = n->target->machine.far;
-    int64_t rows = range_extent(b->rows), blocks = ceil_div(rows, b->nrows);
+    const int64_t rows = range_extent(b->rows);
+    b->more = rows > b->nrows ? b->rows : other_rows(v, b);
+    measure_batch(n->k, v, b);
+    pick_copies(n, v, b);
     const char *row = nest_loop_name(n, b->rows), *column = nest_loop_name(n, b->columns),
                *term = "";
     if (rows > b->nrows) {
@@ -463,9 +479,6 @@ static bool block_opts(Nest *n, const View *v, TileBlock *b)
         }
         term = arena_printf(n->arena, "%s%s%s", term, i ? " " : "", own);
     }
-    b->more = blocks > 1 ? b->rows : other_rows(v, b);
-    measure_batch(n->k, v, b);
-    pick_copies(n, v, b, !b->more ? 1 : b->more == b->rows ? blocks : range_extent(b->more));
     if (b->row_copies > 1)
         copy_rows(n, b);
     if (b->column_copies > 1)
