@@ -12,6 +12,7 @@
 #include "igrt_amx.h"
 #include "igrt_cpu.h"
 #include "igrt_dot_bf16.h"
+#include "igrt_dot_i16.h"
 #include "igrt_dot_vec.h"
 #include "igrt_vec.h"
 #include "igrt_vec64.h"
