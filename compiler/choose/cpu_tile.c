@@ -213,7 +213,8 @@ static bool may_have(const TileSearch *s, int64_t vectors)
         return vectors == 1 ||
                (vectors <= BLOCK_VECTORS && /* each has two sums; pairs of i16 few rows */
                 (s->halves || s->t->machine.registers > 2 * vectors * BLOCK_ROWS));
-    return vectors <= MAX_VECTORS ||
+    const bool alone = s->uses == 1 && s->ncolumns == 1 && !s->dot && !s->narrow;
+    return vectors <= (alone ? 2 * MAX_VECTORS : MAX_VECTORS) ||
            (bytes <= 2 * s->t->machine.line && bytes % s->t->machine.line == 0 && s->narrow);
 }
 
