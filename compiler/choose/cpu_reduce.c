@@ -190,10 +190,14 @@ int64_t vectors_for_parts(const Nest *nest, const View *v, const LoopPlace *plac
     const double bytes = elements_read(nest->k, load) * dtype_info[load->dtype].bytes,
                  parts = bytes / (4 * nest->target->machine.near),
                  worth = parts < MAX_THREADS ? parts : MAX_THREADS;
-    int64_t whole = range_extent(last) / lanes, outer = 1, vectors = most;
+    const int64_t line = nest->target->machine.line /
+                         (lanes * dtype_info[load->dtype].bytes); /* parts share none of them */
+    int64_t whole = range_extent(last) / lanes, outer = 1, vectors = most, stride;
+    const int64_t least =
+        access_stride(nest->k, load, last, &stride) && stride == 1 && line > 1 ? line : 1;
     for (int i = 0; i < n - 1; i++)
         outer = sat_mul(outer, place[i].range->hi + 1);
-    while (vectors > 1 && (whole % vectors || (double)sat_mul(outer, whole / vectors) < worth))
+    while (vectors > least && (whole % vectors || (double)sat_mul(outer, whole / vectors) < worth))
         vectors--;
     return vectors;
 }
