@@ -152,6 +152,12 @@ static int64_t items_of_twice(const Machine *m)
     return (int64_t)m->processors * (m->file / (2 * 2 * DIGIT_ROWS * MOST_TURNS));
 }
 
+/* Has a group's row more than half of its items? */
+static bool is_whole(const Stream *s, const Machine *m)
+{
+    return 2 * s->along > half_group(m);
+}
+
 /* results: all of them; in: that of the axis that a group has some of; digits: sums over matrices
  * of digits, 0: they are none. */
 static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, int digits)
@@ -162,9 +168,13 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     while (digits && s.along > LEAST_WARPS * m->warp &&
            results / s.rows * s.along > items_at_once(m) && 2 * blocks <= MOST_TURNS * s.along)
         s.along /= 2;
+    const int64_t most = s.along;
     while (s.along > 1 && blocks % s.along)
         s.along /= 2;
-    if (s.along == m->group / 2 && !digits)
+    for (int64_t warps = most; !digits && m->units && warps > most / 2; warps -= m->warp)
+        if (blocks % warps == 0 && s.along < warps)
+            s.along = warps;
+    if (is_whole(&s, m) && !digits)
         s.rows = LONG_ROWS;
     /* words of all sums that are under way to an item */
     while (s.rows > 1 && digits * s.rows * blocks > DIGIT_ROWS * MOST_TURNS * s.along)
@@ -360,7 +370,7 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     const Stream s =
         stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
-    const bool whole = m->units && m->subgroup && (p[0].digits || s.along == half_group(m));
+    const bool whole = m->units && m->subgroup && (p[0].digits || is_whole(&s, m));
     for (int i = 0; i < nsum; i++)
         if (p[i].like < 0 && (s.along < m->warp || !split_along(n, &p[i], s.along)))
             return false;
