@@ -137,6 +137,7 @@ BELOW_REASONS = {
     "kernel/access.c": {
         "200": "nodes that are looked at before all are marked: the time of compiling"
     },
+    "kernel/kernels.h": {"HELD_WORDS": "registers of an item: what else it has fits beside these"},
     "kernel/exact.c": {"1000": "whole numbers up to it have exact sums in any order"},
     "kernel/kernel.c": {"63": "bits of a word, by a hash"},
     "kernel/kernel_text.c": {"MAX_TEXT": "characters", "32": "bits: serials above seeds"},

@@ -20,7 +20,7 @@
 
 #include "render.h"
 
-enum { MOST_WORDS = 64, MOST_LOOPS = 4, MOST_OPEN = 8, WORD = 4, PIECE = 16 };
+enum { MOST_LOOPS = 4, MOST_OPEN = 8, WORD = 4, PIECE = 16 };
 
 /* A load that is held: hN[] by the counters of the loops that it moves with, the run apart. */
 typedef struct HeldLoad {
@@ -143,7 +143,7 @@ static void choose_held(Render *r)
     int n = 0;
     for (int i = 0; i < r->nheld; i++)
         words |= is_word(&r->held[i]);
-    for (int64_t left = MOST_WORDS, most; (most = 0, left > 0);) {
+    for (int64_t left = HELD_WORDS, most; (most = 0, left > 0);) {
         int best = -1;
         for (int i = 0; i < r->nheld; i++) {
             const int64_t bytes = words ? buffer_bytes(r, &r->held[i]) : 1;

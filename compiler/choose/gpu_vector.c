@@ -34,6 +34,7 @@ enum {
     WORD = 4,        /* ... so many bytes of each */
     MOST_TURNS = 4,  /* along a row of digits, which are then under way together */
     WAVES = 3,       /* how often groups of twice as many words fill a GPU at least */
+    MANY_WAVES = 8,  /* groups follow each other */
     LEAST_WARPS = 4  /* of a group that has rows of digits */
 };
 
@@ -172,7 +173,7 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     while (s.along > 1 && blocks % s.along)
         s.along /= 2;
     for (int64_t warps = most; !digits && m->units && warps > most / 2; warps -= m->warp)
-        if (blocks % warps == 0 && s.along < warps)
+        if (blocks % warps == 0 && blocks > most && s.along < warps)
             s.along = warps;
     if (is_whole(&s, m) && !digits)
         s.rows = LONG_ROWS;
@@ -355,6 +356,37 @@ static bool order_terms(Nest *n, const VectorProduct *p, int nsum, const char *o
     return nest_opt(n, OPT_ORDER, order, 0);
 }
 
+/* Words of constants that an item has of each of its rows, or, if not, of what the vector is
+ * multiplied by. */
+static int64_t constant_words(const Nest *n, const Buffer *const *bufs, const VectorProduct *p,
+                              int results, int64_t along, bool of_rows)
+{
+    const View v = kernel_view(n->k);
+    int64_t bytes = 0;
+    for (int i = 0; i < v.nfactor; i++) {
+        const Node *f = v.factor[i];
+        if (f->op == OP_LOAD && depends_on(f, n->k->axes[results].range) == of_rows &&
+            bufs[f->src[0]->arg.i]->kind == BUF_WEIGHT)
+            bytes += p->run * bytes_of(n, f);
+    }
+    return bytes / WORD * ceil_div(n->axis[p->blocks].extent, p->run * along);
+}
+
+/* Where a group could hold its rows whole before it waits for others (render_held.c), but for what
+ * multiplies the vector, it has half of them: loads of the last rows would be waited for once more.
+ * So it is where groups follow each other (H200, 32,768 rows of 4,096 f16 terms behind a norm:
+ * 61.5 us for 72.3); few groups have theirs while others end. */
+static int64_t held_rows(const Nest *n, const Buffer *const *bufs, const VectorProduct *p,
+                         int results, const Stream *s, int64_t all)
+{
+    const int64_t row = constant_words(n, bufs, p, results, s->along, true),
+                  vector = constant_words(n, bufs, p, results, s->along, false);
+    const bool many =
+        2 * all / s->rows * s->along >= MANY_WAVES * items_at_once(&n->target->machine);
+    return many && s->rows * row <= HELD_WORDS && s->rows * row + vector > HELD_WORDS ? s->rows / 2
+                                                                                      : s->rows;
+}
+
 bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
 {
     VectorProduct p[MOST_SUMS];
@@ -364,13 +396,17 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     if (!nsum)
         return false;
     const View v = kernel_view(n->k);
-    int digits = 0;
-    for (int i = 0; i < nsum; i++)
+    int digits = 0, products = 0;
+    for (int i = 0; i < nsum; i++) {
         digits += p[i].digits != NULL;
-    const Stream s =
+        products += p[i].matrix != NULL;
+    }
+    Stream s =
         stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || is_whole(&s, m));
+    if (whole && products == 1 && !digits)
+        s.rows = held_rows(n, bufs, &p[0], results, &s, all);
     for (int i = 0; i < nsum; i++)
         if (p[i].like < 0 && (s.along < m->warp || !split_along(n, &p[i], s.along)))
             return false;

@@ -90,6 +90,10 @@ static inline bool opt_is_list(OptKind k)
 {
     return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER || k == OPT_IMAGE;
 }
+/* Words of constants that an item of a GPU holds before its kernel waits for others: so many leave
+ * it its registers (render_held.c). */
+enum { HELD_WORDS = 64 };
+
 /* What the iterations of an axis are where they are no loop. */
 typedef enum { BOUND_NOT, BOUND_GRID, BOUND_LANE, BOUND_WARP, BOUND_CLUSTER, BOUND_COUNT } Bound;
 extern const char *const bound_name[BOUND_COUNT]; /* "", "grid", "lane", "warp", "cluster" */
