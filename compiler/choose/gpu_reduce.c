@@ -237,7 +237,7 @@ void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int 
     const int of[2] = {columns, rows};
     for (int i = 0; i < v->nfactor; i++) {
         int arg = (int)v->factor[i]->src[0]->arg.i, rank = bufs[arg]->rank;
-        bool settled = bufs[arg]->kind != BUF_WEIGHT || rank > 6;
+        bool settled = bufs[arg]->kind != BUF_WEIGHT || rank > INGOT_MAX_RANK - 2;
         for (int j = 0; j < 2 && !settled; j++) {
             Move m = of[j] < 0 ? (Move){.kind = MOVE_NONE}
                                : access_move(n->k->c, v->factor[i], n->k->axes[of[j]].range);
