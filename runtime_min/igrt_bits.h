@@ -206,6 +206,10 @@ IGRT_INLINE float igrt_f16_to_f32(uint16_t h)
     typedef short Halves __attribute__((vector_size(16)));
     return __builtin_ia32_vcvtph2ps((Halves){(short)h})[0];
 #endif
+#elif defined(__aarch64__) && defined(__GNUC__) && !IGRT_ON_GPU
+    __fp16 x;
+    memcpy(&x, &h, sizeof x);
+    return (float)x;
 #elif defined(__CUDA_ARCH__)
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
@@ -235,6 +239,11 @@ IGRT_INLINE uint16_t igrt_f32_to_f16(float x)
     return h;
 #elif defined(IGRT_HALF)
     return as_ushort(convert_half_rte(x));
+#elif defined(__aarch64__) && defined(__GNUC__) && !IGRT_ON_GPU
+    const __fp16 y = (__fp16)x;
+    uint16_t h;
+    memcpy(&h, &y, sizeof h);
+    return h;
 #else
     const uint32_t u = igrt_f32_bits(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
     uint32_t r;

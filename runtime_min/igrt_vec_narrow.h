@@ -206,20 +206,31 @@ IGRT_BF16(4)
 IGRT_BF16(8)
 IGRT_BF16(16)
 
-#define IGRT_LANES_F16(N)                                             \
-    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)    \
-    {                                                                 \
-        float t[N];                                                   \
-        for (int i = 0; i < N; i++)                                   \
-            t[i] = igrt_f16_to_f32(p[i]);                             \
-        return igrt_load_f32x##N(t);                                  \
-    }                                                                 \
-    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x) \
-    {                                                                 \
-        float t[N];                                                   \
-        igrt_store_f32x##N(t, x);                                     \
-        for (int i = 0; i < N; i++)                                   \
-            p[i] = igrt_f32_to_f16(t[i]);                             \
+/* As igrt_f16_to_f32 and igrt_f32_to_f16, in lanes: each case is computed, and one is taken. */
+#define IGRT_EITHER(m, a, b) (((m) & (a)) | (~(m) & (b)))
+#define IGRT_LANES_F16(N)                                                                        \
+    IGRT_VEC igrt_f32x##N igrt_load_f16_f32x##N(const uint16_t *p)                               \
+    {                                                                                            \
+        const igrt_i32x##N h = igrt_load_u16_i32x##N(p), e = h & 0x7c00, m = (h & 0x7fff) << 13, \
+                           less = igrt_splat_i32x##N(0x38800000),                                \
+                           subnormal =                                                           \
+                               (igrt_i32x##N)((igrt_f32x##N)(m + less) - (igrt_f32x##N)less),    \
+                           odd = 0x7f800000 | m | (((h & 0x3ff) != 0) & (1 << 22)),              \
+                           x = IGRT_EITHER(e == 0, subnormal,                                    \
+                                           IGRT_EITHER(e == 0x7c00, odd, m + 0x38000000));       \
+        return (igrt_f32x##N)(x | (h & 0x8000) << 16);                                           \
+    }                                                                                            \
+    IGRT_VEC void igrt_store_f16_f32x##N(uint16_t *p, igrt_f32x##N x)                            \
+    {                                                                                            \
+        const igrt_i32x##N u = (igrt_i32x##N)x, a = u & 0x7fffffff,                              \
+                           half = igrt_splat_i32x##N(0x3f000000),                                \
+                           less = (igrt_i32x##N)((igrt_f32x##N)a + (igrt_f32x##N)half) - half,   \
+                           normal = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13,              \
+                           nan = 0x7e00 | (a >> 13 & 0x3ff),                                     \
+                           large = IGRT_EITHER(a > 0x7f800000, nan, igrt_splat_i32x##N(0x7c00)), \
+                           r = IGRT_EITHER(a < 0x38800000, less,                                 \
+                                           IGRT_EITHER(a >= 0x477ff000, large, normal));         \
+        igrt_store_u16_i32x##N(p, (u >> 16 & 0x8000) | r);                                       \
     }
 
 #define IGRT_HALVES_F16(N, H)                                                             \
@@ -266,7 +277,19 @@ IGRT_VEC void igrt_store_f16_f32x8(uint16_t *p, igrt_f32x8 x)
         svst1h_u32(IGRT_SVE_ALL, p,                                                      \
                    svreinterpret_u32_f16(svcvt_f16_f32_x(IGRT_SVE_ALL, IGRT_SVE_F(x)))); \
     }
+#ifdef IGRT_NEON64
+IGRT_VEC igrt_f32x4 igrt_load_f16_f32x4(const uint16_t *p)
+{
+    return (igrt_f32x4)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+
+IGRT_VEC void igrt_store_f16_f32x4(uint16_t *p, igrt_f32x4 x)
+{
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)x)));
+}
+#else
 IGRT_LANES_F16(4)
+#endif
 IGRT_BY_SVE_8(IGRT_SVE_F16(8), IGRT_HALVES_F16(8, 4))
 #endif
 #if IGRT_SVE == 16

@@ -42,8 +42,8 @@ bool packing_layout(const Kernel *k, Node *load, const Packing *p, Layout *l)
         owner[d] = -1;
     Move m = access_move(k->c, load, p->lanes);
     const int lane_axis = m.axis;
-    if (m.kind != MOVE_AXIS || arg->rank > INGOT_MAX_RANK - 2 || !idx_value(arg->dims[lane_axis], &size) ||
-        !axis_owners(k, load, p, lane_axis, owner))
+    if (m.kind != MOVE_AXIS || arg->rank > INGOT_MAX_RANK - 2 ||
+        !idx_value(arg->dims[lane_axis], &size) || !axis_owners(k, load, p, lane_axis, owner))
         return false;
     for (int i = 0; i < p->nfour; i++) {
         Move w = access_move(k->c, load, p->four[i]);
