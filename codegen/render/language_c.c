@@ -224,8 +224,8 @@ static void attributes(Render *r, const Kernel *k, const Tiles *tiles)
     }
     put(r, c->kernel_word);
     if (tile->items)
-        sb_printf(r->sb, tile->tc ? c->group_word_alone : c->group_word, tile_group(tile),
-                  groups_beside(tiles, k, r->t));
+        sb_printf(r->sb, tile->tc || r->crowd ? c->group_word_alone : c->group_word,
+                  tile_group(tile), r->crowd ? r->crowd : groups_beside(tiles, k, r->t));
     if (tile->across && c->subgroup_word)
         sb_printf(r->sb, c->subgroup_word, r->t->machine.subgroup);
     const Node *cluster = tile->cluster ? tile->cluster : tile->ranks;

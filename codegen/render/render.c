@@ -130,51 +130,6 @@ static void update(Render *r, const Stmt *stmt)
     }
 }
 
-/* How many steps of loops over terms are straight-line code: more of what is in words, which are
- * under way together, and have several steps each. */
-static int straight(const Render *r)
-{
-    enum { OF_WORDS = 64 };
-    bool words = r->lang->runs && r->l.tile->across && !r->l.tile->tc;
-    for (int i = 0; words && i < r->k->narg; i++)
-        if (r->k->args[i].dtype == INGOT_U8 && r->k->args[i].early && !r->k->args[i].written)
-            return OF_WORDS;
-    return tc_straight(r->l.tile->tc);
-}
-
-/* A loop over the terms of a sum that is short with all loops in it, such as those over a window.
- * Of rows in registers nothing else is a loop: a product each must not be longer than what a
- * processor keeps of its instructions. */
-bool render_is_short(const Render *r, const Node *range, bool *rolled)
-{
-    enum { PRODUCTS = 128 };
-    int64_t terms = 1, products = 0, extent;
-    bool sum = false;
-    for (int i = 0; i < r->l.tile->nreduce; i++)
-        sum |= r->l.tile->reduce[i].range == range;
-    int at = 0, open = 0, later = 0; /* depth of a loop that a later iteration is filled for */
-    while (sum && at < r->l.n && (r->l.stmt[at].kind != STMT_LOOP || r->l.stmt[at].node != range))
-        at++;
-    if (!sum || at == r->l.n) { /* items that BIND gave terms to are no loop */
-        *rolled = false;
-        return false;
-    }
-    do {
-        const Stmt *s = &r->l.stmt[at++];
-        open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
-        if (s->kind == STMT_LOOP && s->from)
-            later = open;
-        if (open < later)
-            later = 0;
-        if (s->kind == STMT_LOOP && !later)
-            terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
-        if (r->l.tile->quad && s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS)
-            products += r->l.tile->tc->products;
-    } while (open && at < r->l.n);
-    *rolled = sat_mul(terms, products) > PRODUCTS;
-    return terms <= straight(r);
-}
-
 /* A loop that fills a place element by element, some of which may be on their way together. */
 static bool gathers(const Render *r, const Node *range)
 {
@@ -787,11 +742,16 @@ unsigned render_one(StrBuf *sb, const Target *t, const Kernel *k, const char *gr
                 .of = k,
                 .group = group,
                 .narg = k->narg};
-    r.lang->head(&r, k, &lowered->tiles, function_name);
+    StrBuf body = {0};
+    r.sb = &body; /* what it needs the head says */
     if (r.lang->begin && !lowered->items)
-        sb_printf(sb, "    %s\n", r.lang->begin);
+        sb_printf(&body, "    %s\n", r.lang->begin);
     render_tiles(&r, k, lowered);
     put(&r, r.lang->end);
+    r.sb = sb;
+    r.lang->head(&r, k, &lowered->tiles, function_name);
+    sb_write(sb, body.data, body.len);
+    sb_free(&body);
     map_free(&r.names);
     map_free(&r.chains);
     sb_free(&r.before);

@@ -45,9 +45,9 @@ struct Render {
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
     struct Run *run;             /* neighbours that are loaded together */
     int nrun;
-    int *run_of;           /* by id of a load: 1 + its run, 0: it has none */
-    struct HeldLoad *held; /* loads that came before the kernel waited */
-    int nheld;
+    int *run_of;              /* by id of a load: 1 + its run, 0: it has none */
+    struct HeldLoad *held;    /* loads that came before the kernel waited */
+    int nheld, crowd;         /* groups that are to have registers beside each other, or 0 */
     struct DigitSum **digits; /* by id of a sum of digits in words, or NULL: there are none */
     bool *digit_load;         /* by id of a load: only such sums read it */
     Node **

@@ -38,6 +38,51 @@ typedef struct {
     int n;
 } Open;
 
+/* How many steps of loops over terms are straight-line code: more of what is in words, which are
+ * under way together, and have several steps each. */
+static int straight(const Render *r)
+{
+    enum { OF_WORDS = 64 };
+    bool words = r->lang->runs && r->l.tile->across && !r->l.tile->tc;
+    for (int i = 0; words && i < r->k->narg; i++)
+        if (r->k->args[i].dtype == INGOT_U8 && r->k->args[i].early && !r->k->args[i].written)
+            return OF_WORDS;
+    return tc_straight(r->l.tile->tc);
+}
+
+/* A loop over the terms of a sum that is short with all loops in it, such as those over a window.
+ * Of rows in registers nothing else is a loop: a product each must not be longer than what a
+ * processor keeps of its instructions. */
+bool render_is_short(const Render *r, const Node *range, bool *rolled)
+{
+    enum { PRODUCTS = 128 };
+    int64_t terms = 1, products = 0, extent;
+    bool sum = false;
+    for (int i = 0; i < r->l.tile->nreduce; i++)
+        sum |= r->l.tile->reduce[i].range == range;
+    int at = 0, open = 0, later = 0; /* depth of a loop that a later iteration is filled for */
+    while (sum && at < r->l.n && (r->l.stmt[at].kind != STMT_LOOP || r->l.stmt[at].node != range))
+        at++;
+    if (!sum || at == r->l.n) { /* items that BIND gave terms to are no loop */
+        *rolled = false;
+        return false;
+    }
+    do {
+        const Stmt *s = &r->l.stmt[at++];
+        open += (s->kind == STMT_LOOP) - (s->kind == STMT_END);
+        if (s->kind == STMT_LOOP && s->from)
+            later = open;
+        if (open < later)
+            later = 0;
+        if (s->kind == STMT_LOOP && !later)
+            terms = idx_value(s->node->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
+        if (r->l.tile->quad && s->kind == STMT_UPDATE && s->reduce == REDUCE_PRODUCTS)
+            products += r->l.tile->tc->products;
+    } while (open && at < r->l.n);
+    *rolled = sat_mul(terms, products) > PRODUCTS;
+    return terms <= straight(r);
+}
+
 static bool is_item(const Render *r, const Node *range)
 {
     for (int i = 0; i < r->l.n && r->l.stmt[i].kind == STMT_ITEM; i++)
@@ -134,6 +179,23 @@ static int64_t buffer_bytes(const Render *r, const HeldLoad *h)
     return n;
 }
 
+/* Words that items hold: as many as leave each its registers. Where fewer are half of all that
+ * there are, three groups are beside each other, not two: more words are under way, and one of them
+ * multiplies meanwhile (H200, two matrices of 8,192 rows of 2,048 f16: 15.99 us for 16.65). */
+static int64_t held_words(Render *r)
+{
+    enum { GROUPS = 3, FEWER = HELD_WORDS * 3 / 4, BESIDE = HELD_WORDS / 2 };
+    const int64_t items = (int64_t)GROUPS * tile_group(r->l.tile);
+    int64_t all = 0;
+    for (int i = 0; i < r->nheld; i++)
+        all += r->held[i].words;
+    if (r->group || all <= HELD_WORDS || all > 2 * FEWER ||
+        items * (FEWER + BESIDE) > r->t->machine.file)
+        return HELD_WORDS;
+    r->crowd = GROUPS;
+    return FEWER;
+}
+
 /* As many as there are registers for, in the order in which they were found; of digits those of the
  * largest buffers first (a vector that is held besides f16 is worth more: 1B f16 on an H200, a
  * token 0.713 ms, and 0.724). */
@@ -143,7 +205,7 @@ static void choose_held(Render *r)
     int n = 0;
     for (int i = 0; i < r->nheld; i++)
         words |= is_word(&r->held[i]);
-    for (int64_t left = HELD_WORDS, most; (most = 0, left > 0);) {
+    for (int64_t left = words ? HELD_WORDS : held_words(r), most; (most = 0, left > 0);) {
         int best = -1;
         for (int i = 0; i < r->nheld; i++) {
             const int64_t bytes = words ? buffer_bytes(r, &r->held[i]) : 1;
@@ -228,7 +290,7 @@ void render_hold(Render *r, const Stmt *wait)
     for (int i = 0; i < r->nheld; i++)
         streams |= r->held[i].run != NULL;
     if (!streams)
-        r->nheld = 0;
+        r->nheld = r->crowd = 0;
     for (int i = 0; i < r->nheld; i++)
         hold(r, &r->held[i]);
     if (r->nheld)
