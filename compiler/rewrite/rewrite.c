@@ -121,16 +121,29 @@ static void count_reads(Rewrite *r, int nroot, Node *const *roots, bool *seen)
     }
 }
 
+static void reads_counted(Rewrite *r)
+{
+    if (r->reads)
+        return;
+    r->reads = NEWN(r->a, uint8_t, r->nnode + 1);
+    count_reads(r, r->nroot, r->roots, NEWN(r->a, bool, r->nnode + 1));
+}
+
+/* Ids do not tell: of what this pass makes, the context may have had a node before. */
+Node *node_before(Rewrite *r, Node *n)
+{
+    reads_counted(r);
+    if (n->id < r->nnode && r->reads[n->id])
+        return n;
+    const intptr_t old = (intptr_t)map_get(&r->replaced, (uint64_t)n->id + 1);
+    return old > 0 ? r->c->nodes[old - 1] : NULL;
+}
+
 bool read_once(Rewrite *r, Node *n)
 {
-    const intptr_t old = (intptr_t)map_get(&r->replaced, (uint64_t)n->id + 1);
-    if (!r->reads) {
-        r->reads = NEWN(r->a, uint8_t, r->nnode + 1);
-        count_reads(r, r->nroot, r->roots, NEWN(r->a, bool, r->nnode + 1));
-    }
-    if (n->id >= r->nnode)
-        return old > 0 && r->reads[old - 1] == 1;
-    return !old && r->reads[n->id] == 1;
+    const Node *was = node_before(r, n);
+    const bool also = was == n && map_get(&r->replaced, (uint64_t)n->id + 1);
+    return was && !also && r->reads[was->id] == 1;
 }
 
 /* What stands for t from now on. */

@@ -65,6 +65,9 @@ void rewrite_below(Rewrite *, int nroot, Node *const *roots);
 /* rewrite.c: it is read once, in the graph before this pass or in what stands for that by now. What
  * is made of it twice would be computed, or stored, twice. */
 bool read_once(Rewrite *, Node *);
+/* rewrite.c: n itself, if the graph before this pass has it; else the one node of that which became
+ * n; NULL: none did, or several. */
+Node *node_before(Rewrite *, Node *n);
 /* rewrite.c: a node, no LOOP or IF, of other sources. */
 Node *made_again(Rewrite *, Node *, Node **src);
 /* rewrite_control.c: a LOOP or IF. */
@@ -203,7 +206,7 @@ Node *strips(Rewrite *, const Strips *);
 Node *in_strips(Rewrite *, Node *);
 void find_summed(Rewrite *, int n, Node *const *nodes);
 /* strips.c: is it computed, element by element, of what some sum reads too? */
-bool reads_summed(const Rewrite *, const Node *);
+bool reads_summed(Rewrite *, const Node *);
 /* strips.c: of these nodes, which are to be results of loops: a second pass, whose strips those are
  * and whose user is the first one, makes the loops. */
 void strip_loops(const Rewrite *, int n, Node *const *nodes, Map *loops);

@@ -108,18 +108,17 @@ void find_summed(Rewrite *r, int n, Node *const *nodes)
             }
 }
 
-static bool is_summed(const Rewrite *r, const Node *n)
+static bool is_summed(Rewrite *r, Node *n)
 {
-    intptr_t id =
-        n->id < r->nnode ? n->id + 1 : (intptr_t)map_get(&r->replaced, (uint64_t)n->id + 1);
-    return id > 0 && map_get(&r->summed, (uint64_t)id);
+    const Node *was = node_before(r, n);
+    return was && map_get(&r->summed, (uint64_t)was->id + 1);
 }
 
-static bool cone_has_summed(const Rewrite *r, const Node *n, Map *seen)
+static bool cone_has_summed(Rewrite *r, const Node *n, Map *seen)
 {
     bool any = false;
     for (uint32_t i = 0; i < n->nsrc && !any; i++) {
-        const Node *x = n->src[i];
+        Node *x = n->src[i];
         if (map_get(seen, (uint64_t)x->id + 1))
             continue;
         map_put(seen, (uint64_t)x->id + 1, (void *)1);
@@ -129,7 +128,7 @@ static bool cone_has_summed(const Rewrite *r, const Node *n, Map *seen)
     return any;
 }
 
-bool reads_summed(const Rewrite *r, const Node *n)
+bool reads_summed(Rewrite *r, const Node *n)
 {
     Map seen = {0};
     bool any = cone_has_summed(r, n, &seen);

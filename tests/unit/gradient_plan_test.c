@@ -165,6 +165,22 @@ static ingot_tensor *wide_cnn(Net *q)
         c, ingot_linear(c, ingot_mean(c, x, 3u << 2, false), learned(c, "w2", 2, rows), NULL));
 }
 
+/* What a product in fewer multiplications reads is made of what a sum reads, too. */
+static ingot_tensor *normed_cnn(Net *q)
+{
+    static const int64_t one[2] = {1, 1}, wide[4] = {64, 64, 3, 3};
+    Context *c = q->c;
+    ingot_tensor *x = INPUT(2, 64, 56, 56), *scale = INPUT(64), *bias = INPUT(64);
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor *w = learned(c, i ? "w1" : "w0", 4, wide);
+        x = ingot_conv(c, x, w, NULL, NULL, NULL, one, one, 1);
+        x = ingot_relu(c, ingot_instance_norm(c, x, scale, bias, 1e-3));
+        ingot_state_next(c, w, ingot_mul_c(c, w, 0.5));
+        q->in[q->n + q->nstate++] = w;
+    }
+    return ingot_mean(c, ingot_mul(c, x, x), 15, false);
+}
+
 static void build(Net *q, ingot_tensor *(*network)(Net *))
 {
     char name[16];
@@ -324,6 +340,25 @@ static int in_fewer_products(const Plan *p, const char *variant)
         count += !strcmp(of[i].now, variant);
     arena_free(a);
     return count;
+}
+
+static void test_planned_again(void **state)
+{
+    (void)state;
+    const ingot_options o = {.struct_size = sizeof o, .target = "c:x86-64-v4"};
+    Net q = {0};
+    StrBuf text[3] = {{0}};
+    build(&q, normed_cnn);
+    for (int i = 0; i < 3; i++) {
+        Plan *p = plan_make(q.c, &o);
+        assert_non_null(p);
+        plan_print(&text[i], p);
+        plan_free(p);
+        assert_string_equal(text[i].data, text[0].data);
+    }
+    for (int i = 0; i < 3; i++)
+        sb_free(&text[i]);
+    ingot_context_free(q.c);
 }
 
 static void test_states(void **state)
@@ -498,6 +533,7 @@ int main(void)
                                        cmocka_unit_test(test_embedding),
                                        cmocka_unit_test(test_one_column),
                                        cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_planned_again),
                                        cmocka_unit_test(test_computed_twice),
                                        cmocka_unit_test(test_sums_in_blocks),
                                        cmocka_unit_test(test_rows_of_a_state)};
