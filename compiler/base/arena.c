@@ -257,6 +257,18 @@ void map_free(Map *m)
     *m = (Map){0};
 }
 
+Map map_copy(const Map *m)
+{
+    Map copy = {.n = m->n, .cap = m->cap};
+    const size_t bytes = m->cap * (sizeof *m->value + sizeof *m->key);
+    if (!m->cap)
+        return copy;
+    copy.value = must(malloc(bytes));
+    memcpy((void *)copy.value, (const void *)m->value, bytes);
+    copy.key = (uint64_t *)(void *)(copy.value + copy.cap); /* behind them */
+    return copy;
+}
+
 _Noreturn void bug_at(const char *file, int line, const char *format, ...)
 {
     va_list ap;

@@ -61,6 +61,7 @@ static inline void *map_get(const Map *m, uint64_t key)
 }
 void map_put(Map *, uint64_t key, void *value);
 void map_free(Map *);
+Map map_copy(const Map *);
 /* Here, for most of what is hashed is a number: then it takes a few instructions. */
 static inline uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t n)
 {

@@ -7,6 +7,8 @@
 
 #include "ir.h"
 
+enum { CONTEXT_MAPS = 7 };
+
 static uint32_t next_number(void)
 {
     static _Atomic uint32_t number;
@@ -36,6 +38,13 @@ Context *context_child(Context *parent)
     return c;
 }
 
+static Map *map_of(Context *c, int i)
+{
+    Map *all[CONTEXT_MAPS] = {&c->memo,     &c->rederived, &c->weight_layouts, &c->variants_before,
+                              &c->low_rank, &c->read_as,   &c->shard_parts};
+    return all[i];
+}
+
 void ingot_context_free(ingot_context *c)
 {
     if (!c)
@@ -43,15 +52,78 @@ void ingot_context_free(ingot_context *c)
     free(c->table);
     free((void *)c->nodes);
     free((void *)c->origins);
-    map_free(&c->memo);
-    map_free(&c->rederived);
-    map_free(&c->weight_layouts);
-    map_free(&c->shard_parts);
-    map_free(&c->low_rank);
-    map_free(&c->read_as);
-    map_free(&c->variants_before);
+    for (int i = 0; i < CONTEXT_MAPS; i++)
+        map_free(map_of(c, i));
     ingot_context_free(c->along);
     arena_free(c->arena);
+}
+
+/* ---- back to what it was ----------------------------------------------------------------------
+ */
+
+struct ContextMark {
+    Context was;
+    Node **table;
+    const OriginList **origins;
+    NamedNode *inputs, *outputs;
+    StateTensor *states;
+    Var *vars;
+    Map maps[CONTEXT_MAPS];
+};
+
+static void *copied(Arena *a, const void *from, int n, size_t size)
+{
+    void *to = arena_array(a, (size_t)n + 1, size);
+    return n ? memcpy(to, from, (size_t)n * size) : to;
+}
+
+ContextMark *context_mark(Context *c, Arena *a)
+{
+    ContextMark *m = NEW(a, ContextMark);
+    m->was = *c;
+    m->table = copied(a, (const void *)c->table, (int)c->captable, sizeof *m->table);
+    m->origins = copied(a, (const void *)c->origins, (int)c->nnode, sizeof *m->origins);
+    m->inputs = copied(a, c->inputs, c->ninput, sizeof *m->inputs);
+    m->outputs = copied(a, c->outputs, c->noutput, sizeof *m->outputs);
+    m->states = copied(a, c->states, c->nstate, sizeof *m->states);
+    m->vars = copied(a, c->vars, c->nvar, sizeof *m->vars);
+    for (int i = 0; i < CONTEXT_MAPS; i++)
+        m->maps[i] = map_copy(map_of(c, i));
+    return m;
+}
+
+static void put_back(void *to, const void *from, int n, size_t size)
+{
+    if (n)
+        memcpy(to, from, (size_t)n * size);
+}
+
+void context_rewind(Context *c, const ContextMark *m, Arena *a)
+{
+    const Context now = *c;
+    for (int i = 0; i < CONTEXT_MAPS; i++)
+        map_free(map_of(c, i));
+    *c = m->was;
+    c->arena = a ? a : c->arena;
+    c->nerror = now.nerror;
+    c->status = now.status;
+    c->table = now.table;
+    c->nodes = now.nodes;
+    c->origins = now.origins;
+    put_back((void *)c->table, (const void *)m->table, (int)c->captable, sizeof *m->table);
+    put_back((void *)c->origins, (const void *)m->origins, (int)c->nnode, sizeof *m->origins);
+    put_back(c->inputs, m->inputs, c->ninput, sizeof *m->inputs);
+    put_back(c->outputs, m->outputs, c->noutput, sizeof *m->outputs);
+    put_back(c->states, m->states, c->nstate, sizeof *m->states);
+    put_back(c->vars, m->vars, c->nvar, sizeof *m->vars);
+    for (int i = 0; i < CONTEXT_MAPS; i++)
+        *map_of(c, i) = map_copy(&m->maps[i]);
+}
+
+void context_mark_free(ContextMark *m)
+{
+    for (int i = 0; m && i < CONTEXT_MAPS; i++)
+        map_free(&m->maps[i]);
 }
 
 void ingot_set_precision(ingot_context *c, ingot_precision p)

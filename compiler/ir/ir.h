@@ -427,6 +427,13 @@ void context_report(Context *, ingot_level, ingot_status, const char *format, ..
     __attribute__((format(printf, 4, 5)));
 void context_vreport(Context *, ingot_level, ingot_status, const char *format, va_list)
     __attribute__((format(printf, 4, 0)));
+/* What a context has, and back to it: nodes that were made since are forgotten, and what has to do
+ * with them, plans too, has to be gone. From then on it grows in that arena (NULL: its own), which
+ * may be freed behind the next rewind. */
+typedef struct ContextMark ContextMark;
+ContextMark *context_mark(Context *, Arena *);
+void context_rewind(Context *, const ContextMark *, Arena *);
+void context_mark_free(ContextMark *); /* what is not in the arena; NULL: nothing */
 Context *
 context_child(Context *parent); /* a fresh graph for one kernel: same sink and vars, own arena */
 

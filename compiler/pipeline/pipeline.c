@@ -133,11 +133,7 @@ static bool fits_gpu(const Plan *p, int64_t limit)
     return true;
 }
 
-/* A refusal by --max-ram says a number of bytes, with which there is a plan. */
-enum { SAYS_NOTHING = -1, SAYS_ITS_OWN = 0 };
-
-/* --memory and --max-ram; needs: what is said of the latter. */
-static bool fits(const Plan *p, int64_t limit, int64_t needs)
+bool plan_fits(const Plan *p, int64_t limit, bool silent)
 {
     int last = memories_end(p, 0) - 1;
     const Memory *m = &p->memories[last];
@@ -146,10 +142,8 @@ static bool fits(const Plan *p, int64_t limit, int64_t needs)
                         m->name, (long long)m->limit, (long long)(m->bytes - m->limit),
                         last ? "the memories before it do not hold" : "has to lie in it");
     if (limit && p->arena_bytes > limit)
-        return needs != SAYS_NOTHING &&
-               too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
-                        (long long)(needs == SAYS_ITS_OWN ? p->arena_bytes : needs),
-                        (long long)limit);
+        return !silent && too_much(p, -1, "needs %lld bytes of RAM, --max-ram allows %lld",
+                                   (long long)p->arena_bytes, (long long)limit);
     return true;
 }
 
@@ -316,21 +310,7 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
     return false;
 }
 
-/* What a plan for --max-ram is made by: values in patches that take so many bytes by an estimate,
- * 0: they are not; what a run holds without the states, for which values are made again, 0: they
- * are not. */
-typedef struct {
-    double room, fit;
-    const Target *judge; /* by whose estimate its time is told; NULL: it is not */
-} Within;
-
-/* What became of it. */
-typedef struct {
-    int64_t bytes, states; /* of the arena, where --max-ram alone is too little for them; or 0 */
-    double cycles;
-} PlanTaken;
-
-static void order_steps(Plan *p, const Target *t, const ingot_options *o, const Within *w)
+static void order_steps(Plan *p, const Target *t, const ingot_options *o)
 {
     states_in_place(p);
     run_early(p);
@@ -338,8 +318,8 @@ static void order_steps(Plan *p, const Target *t, const ingot_options *o, const 
         order_in_stages(p);
     if (!prefers_time(o))
         recompute(p, t);
-    if (w->fit > 0)
-        (void)recompute_to_fit(p, t, w->fit);
+    if (p->ram.hold > 0)
+        (void)recompute_to_fit(p, t, p->ram.hold);
 }
 
 static bool place_buffers(Plan *p, const Target *t)
@@ -352,16 +332,22 @@ static bool place_buffers(Plan *p, const Target *t)
     return good;
 }
 
-static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, int64_t needs,
-                       const Within *w, PlanTaken *taken)
+/* By which file, if any: what it says is for the plan that it was written for. */
+static bool begin_ram(Plan *p, const ingot_options *o, const Within *w)
 {
-    *taken = (PlanTaken){0};
-    if (c->nerror)
-        return NULL;
-    if (!has_outputs(c) || !split_graph(c, t, o))
-        return NULL;
+    if (o->sched && !sched_parse_ram(p, o->sched, target_of(p, o), o->target ? o->target : "c",
+                                     o->threads > 1 ? o->threads : 1))
+        return false;
+    p->ram.byte = w->ram.byte > 0 ? w->ram.byte : p->ram.byte;
+    p->ram.hold = w->ram.hold > 0 ? w->ram.hold : p->ram.hold;
+    return true;
+}
+
+static Plan *plan_of_graph(Plan *p, const Target *t, const ingot_options *o, Clock *k,
+                           const Within *w, PlanTaken *taken)
+{
+    Context *c = p->c;
     rewrite_graph(c, t, o, k);
-    Plan *p = plan_new(c);
     GraphRoots keep = {0}, model = {0};
     if (w->room > 0)
         model = roots_keep(c, p->arena);
@@ -398,7 +384,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         passed(k, "optimise");
         ready = ready && (!lends || plan_io_in_arena(p));
         if (ready)
-            order_steps(p, t, o, w);
+            order_steps(p, t, o);
     }
     if (ready)
         order_for_devices(p);
@@ -410,7 +396,7 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
         if (ready)
             *taken = (PlanTaken){p->arena_bytes, p->state_bytes,
                                  w->judge ? plan_cycles(p, w->judge) : 0};
-        ready = ready && fits(p, o->max_ram, needs) &&
+        ready = ready && plan_fits(p, o->max_ram, w->silent) &&
                 (!t->gpu || !o->max_vram || fits_gpu(p, o->max_vram));
         passed(k, "memplan");
         verify_kernels(p, "memplan");
@@ -429,230 +415,28 @@ static Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Cloc
     return NULL;
 }
 
-/* What is tried where the usual plan takes more than --max-ram: what is held long is made again;
- * values in patches that take such a part of it, by an estimate; then a byte is worth so many
- * cycles, times DEAR, for which there are fewer halos, and more is computed again. */
-typedef struct {
-    double room, price; /* 0: no patches; as the target has it */
-    bool again;
-} Saving;
-
-static const Saving savings[] = {{0, 0, true},       {1, 0, false},   {0.9, 0, false},
-                                 {0.75, 0, false},   {0.6, 0, false}, {0, 1.0 / 16, true},
-                                 {0, 1.0 / 4, true}, {0, 1, true},    {0, 4, true},
-                                 {0, 16, true},      {0, 64, true},   {0, 256, true}};
-enum { SAVINGS = sizeof savings / sizeof *savings };
-
-/* A saving, and what a run may hold without the states. */
-typedef struct {
-    const Saving *s;
-    double fit;
-    PlanTaken taken;
-} Tried;
-
-/* Plans for --max-ram.  What is made again is so for the limit, and for those below it that are so
- * many 32nds of the usual arena, whichever limit is asked for: of those that fit into it the
- * fastest is taken.  So a limit that is a little tighter has no faster plan than a looser one,
- * which could have had it. */
-typedef struct {
-    Context *c;
-    const Target *t;
-    const ingot_options *o;
-    Clock *k;
-    PlanTaken usual;
-    Tried fastest, least; /* of those that fit; of all; their saving NULL: there is none */
-    Plan *plan;           /* the fastest */
-    PlanTaken first;      /* of the last saving the first */
-    bool same;            /* this saving changes nothing */
-} RamSearch;
-
-static Plan *plan_tried(const RamSearch *x, int64_t needs, Tried *w)
+Plan *plan_once(Context *c, const Target *t, const ingot_options *o, Clock *k, const Within *w,
+                PlanTaken *taken)
 {
-    Target own = *x->t;
-    const Within within = {
-        .room = w->s->room * (double)x->o->max_ram, .fit = w->fit, .judge = x->t};
-    if (w->s->price > 0)
-        own.machine.byte = w->s->price * DEAR;
-    return plan_once(x->c, &own, x->o, x->k, needs, &within, &w->taken);
-}
-
-/* By more than what estimates can tell apart: else what saves less is taken. */
-static bool is_faster(const Tried *w, const Tried *than)
-{
-    enum { TOLD_APART = 32 };
-    return !than->s || w->taken.cycles * (1 + 1.0 / TOLD_APART) < than->taken.cycles;
-}
-
-/* Whether it fits. */
-static bool try_plan(RamSearch *x, Tried *w)
-{
-    Plan *p = plan_tried(x, SAYS_NOTHING, w);
-    const bool fits = p;
-    if (w->taken.bytes && (!x->least.s || w->taken.bytes < x->least.taken.bytes))
-        x->least = *w;
-    Plan *spare = p;
-    if (fits && is_faster(w, &x->fastest)) {
-        spare = x->plan;
-        x->plan = p;
-        x->fastest = *w;
-    }
-    plan_free(spare);
-    return fits;
-}
-
-static bool taken_equal(const PlanTaken *x, const PlanTaken *y)
-{
-    return x->bytes == y->bytes && !(x->cycles < y->cycles || x->cycles > y->cycles);
-}
-
-/* The limit, and the steps of the usual arena below it: until plans fit, and some more. Whether any
- * did. */
-static bool try_steps(RamSearch *x, const Saving *s)
-{
-    enum { STEPS = 32, TRIES = 6, MORE = 2 };
-    const double most = (double)(x->o->max_ram - x->usual.states),
-                 step = (double)(x->usual.bytes - x->usual.states) / STEPS;
-    bool fits = false;
-    int left = TRIES;
-    for (double fit = most; fit > 0 && left > 0; fit = step * (ceil(fit / step) - 1), left--) {
-        Tried w = {s, fit, {0}};
-        const bool good = try_plan(x, &w);
-        if (left == TRIES && !fits) {
-            x->same = s->price > 0 && taken_equal(&w.taken, &x->first);
-            x->first = w.taken;
-        }
-        if (x->same)
-            return good;
-        if (!good || fits)
-            continue;
-        fits = true;
-        left = MORE + 1;
-    }
-    return fits;
-}
-
-/* What steps of that size pass over: from the limit down by what is too much. */
-static bool try_close(RamSearch *x, const Saving *s)
-{
-    enum { TRIES = 6, NEAR = 8 }; /* a packing that is so little above what is alive at once */
-    const double most = (double)(x->o->max_ram - x->usual.states);
-    double fit = most;
-    for (int i = 0; i < TRIES && fit > 0; i++) {
-        Tried w = {s, fit, {0}};
-        if (try_plan(x, &w))
-            return true;
-        const double over = (double)(w.taken.bytes - x->o->max_ram);
-        if (over <= 0 || over * NEAR > most)
-            return false;
-        fit -= over;
-    }
-    return false;
-}
-
-static bool try_saving(RamSearch *x, const Saving *s)
-{
-    Tried w = {s, 0, {0}};
-    x->same = false;
-    return s->again ? try_steps(x, s) || (!x->fastest.s && !x->same && try_close(x, s))
-                    : try_plan(x, &w);
-}
-
-/* Until one in patches fits; of those with prices, until they get slower. */
-static void try_savings(RamSearch *x)
-{
-    const bool files = x->o->sched || x->o->save_sched;
-    for (int i = 0; i < SAVINGS && !x->c->nerror; i++) {
-        const Saving *s = &savings[i];
-        const double best = x->fastest.taken.cycles;
-        if (x->fastest.s && x->fastest.s->room > 0)
-            return;
-        /* values in patches are none that a file could speak of, nor has it prices */
-        if ((s->price > 0 && (s->price * DEAR <= x->t->machine.byte || x->o->sched)) ||
-            (s->room > 0 && (files || x->fastest.s)))
-            continue;
-        const Tried before = x->fastest;
-        Plan *plan = x->plan;
-        x->fastest.s = NULL;
-        x->plan = NULL;
-        const bool fits = try_saving(x, s), slower = fits && x->fastest.taken.cycles > best;
-        if (before.s && (!fits || !is_faster(&x->fastest, &before))) {
-            Plan *other = x->plan;
-            x->plan = plan;
-            plan = other;
-            x->fastest = before;
-        }
-        plan_free(plan);
-        if (before.s && slower)
-            return;
-    }
-}
-
-static void tell_saving(const RamSearch *x, const Tried *w)
-{
-    const long long bytes = (long long)w->taken.bytes;
-    const Saving *s = w->s;
-    if (s->room > 0)
-        context_report(x->c, INGOT_NOTE, INGOT_OK, "--max-ram: %lld bytes, patch by patch", bytes);
-    else if (s->price > 0)
-        context_report(x->c, INGOT_NOTE, INGOT_OK,
-                       "--max-ram: %lld bytes with bytes worth %g cycles each, not %g", bytes,
-                       s->price * DEAR, x->t->machine.byte);
-    else
-        context_report(x->c, INGOT_NOTE, INGOT_OK,
-                       "--max-ram: %lld bytes, some values made twice or later", bytes);
-}
-
-/* A limit for which there is a plan: what the one that takes least took, if that is enough. Within
- * another limit it may be another plan, and take more. */
-static int64_t enough(const RamSearch *x)
-{
-    enum { TRIES = 3 };
-    ingot_options own = *x->o;
-    own.save_sched = NULL;
-    own.verbose = 0;
-    own.max_ram = x->least.taken.bytes;
-    for (int i = 0; i < TRIES && own.max_ram < x->usual.bytes; i++) {
-        RamSearch within = {.c = x->c, .t = x->t, .o = &own, .k = x->k, .usual = x->usual};
-        const bool fits = try_saving(&within, x->least.s);
-        plan_free(within.plan);
-        if (fits)
-            return own.max_ram;
-        if (!within.least.s || within.least.taken.bytes <= own.max_ram)
-            return x->usual.bytes;
-        own.max_ram = within.least.taken.bytes;
-    }
-    return x->usual.bytes;
-}
-
-/* If none fits, the one that takes least tells why. */
-static Plan *plan_within(Context *c, const Target *t, const ingot_options *o, Clock *k)
-{
-    const bool may = o->max_ram && !o->naive && !t->gpu;
-    const Within usual = {0};
-    RamSearch x = {.c = c, .t = t, .o = o, .k = k};
-    Plan *p = plan_once(c, t, o, k, may ? SAYS_NOTHING : SAYS_ITS_OWN, &usual, &x.usual);
-    if (p || !may || !x.usual.bytes || c->nerror)
-        return p;
-    try_savings(&x);
-    if (c->nerror) {
-        plan_free(x.plan);
+    *taken = (PlanTaken){0};
+    if (c->nerror)
+        return NULL;
+    if (!has_outputs(c) || !split_graph(c, t, o))
+        return NULL;
+    Plan *p = plan_new(c);
+    if (!begin_ram(p, o, w)) {
+        plan_free(p);
         return NULL;
     }
-    if (x.plan) {
-        if (o->summary)
-            tell_saving(&x, &x.fastest);
-        return x.plan;
-    }
-    const int64_t needs = x.least.s ? enough(&x) : x.usual.bytes;
-    static const Saving none = {0};
-    if (!x.least.s)
-        x.least.s = &none;
-    return plan_tried(&x, needs, &x.least);
+    Target own = *t;
+    if (p->ram.byte > 0)
+        own.machine.byte = p->ram.byte;
+    return plan_of_graph(p, &own, o, k, w, taken);
 }
 
 Plan *pipeline_plan(Context *c, const Target *t, const ingot_options *o, Clock *k)
 {
-    Plan *p = plan_within(c, t, o, k);
+    Plan *p = plan_within_ram(c, t, o, k);
     if (p)
         plan_tell(p, t->gpu, o->verbose);
     return p;

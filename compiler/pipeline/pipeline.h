@@ -30,6 +30,25 @@ Clock clock_start(Context *, const ingot_options *);
 void passed(Clock *, const char *pass); /* -v: how long the pass took */
 /* Everything up to the finished plan; NULL after a reported error. */
 Plan *pipeline_plan(Context *, const Target *, const ingot_options *, Clock *);
+/* What a plan is made by. */
+typedef struct {
+    double room; /* values in patches that take so many bytes by an estimate; 0: they are not */
+    PlanRam ram; /* 0: as a file has it, if one is given */
+    const Target *judge; /* by whose estimate its time is told; NULL: it is not */
+    bool silent;         /* where --max-ram is too little, nothing is said */
+} Within;
+/* What became of it. */
+typedef struct {
+    int64_t bytes, states; /* of the arena, too many for --max-ram or not; 0: it came to none */
+    double cycles;
+} PlanTaken;
+/* One plan, whether it is the best or not; NULL: there is none, or --max-ram is too little. */
+Plan *plan_once(Context *, const Target *, const ingot_options *, Clock *, const Within *,
+                PlanTaken *);
+/* --memory and --max-ram (0: none). */
+bool plan_fits(const Plan *, int64_t limit, bool silent);
+/* within_ram.c: the usual plan, or one for --max-ram; NULL after a reported error. */
+Plan *plan_within_ram(Context *, const Target *, const ingot_options *, Clock *);
 /* check.c: steps beside the graph (plan_check()); false after a reported fault. */
 bool check_plan(Plan *, const Target *, const ingot_options *, Clock *);
 /* --save-sched: the file, if one is asked for, is written before the bundle, and has its name, or

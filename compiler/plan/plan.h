@@ -167,9 +167,16 @@ typedef struct {
     Fusion cost; /* of storing it, of computing it in its readers; of two kernels */
 } Note;
 struct Values;
+/* What a plan is made by, where --max-ram asks for less than the usual one takes, or a file for
+ * such a plan. */
+typedef struct {
+    double byte; /* cycles that a byte of the arena is worth, 0: as the target has it */
+    double hold; /* bytes that a run holds beside the states, for which values are made again; 0 */
+} PlanRam;
 typedef struct {
     Context *c;
     Arena *arena;
+    PlanRam ram;
     struct Values *values; /* what is decided about values (decisions.c); NULL at -O0 */
     Buffer **buffers;
     int nbuffer;
@@ -273,6 +280,8 @@ int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
 int plan_other_layouts(Arena *, const Plan *, Alternative **out);
 /* sched_parse.c: fills Plan.given and values, from the section for this target, which has another
  * name too ("c:native"); false after a reported error. */
+/* What it says of --max-ram, before any other line is read: p->ram. */
+bool sched_parse_ram(Plan *, const char *file, const char *target, const char *also, int threads);
 bool sched_parse(Plan *, const char *file, const char *target, const char *also, int threads);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */
 bool sched_layout_op(const char *word, LayoutOp *);

@@ -2,6 +2,7 @@
  * only form; whether an axis exists or a layout fits the buffer is seen where it is applied
  * (kernel/replay.c). */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decisions.h"
@@ -24,6 +25,7 @@ typedef struct {
     const char *target, *also; /* the target's names, as sched_target() has them */
     const Section *section;    /* whose lines count; NULL: all */
     bool skip;                 /* these lines are of another one */
+    bool ram_only;             /* no line but "ram" is read, else all but that */
     Choice *now;               /* the kernel whose lines these are */
 } Parse;
 
@@ -339,6 +341,26 @@ static bool section_line(Parse *q)
     return true;
 }
 
+static bool amount(const char *word, double *v)
+{
+    char *end;
+    *v = strtod(word, &end);
+    return end > word && !*end && *v >= 0 && *v < 1e18;
+}
+
+/* ram byte CYCLES hold BYTES */
+static bool ram_line(Parse *q)
+{
+    PlanRam ram;
+    if (q->n == 5 && !strcmp(q->word[1], "byte") && amount(q->word[2], &ram.byte) &&
+        !strcmp(q->word[3], "hold") && amount(q->word[4], &ram.hold)) {
+        q->p->ram = ram;
+        return true;
+    }
+    sched_error(q->p, q->line, "ram byte CYCLES hold BYTES is wanted");
+    return false;
+}
+
 static bool line(Parse *q, bool *versioned)
 {
     if (!*versioned || !strcmp(q->word[0], "sched")) {
@@ -347,8 +369,11 @@ static bool line(Parse *q, bool *versioned)
     }
     if (!strcmp(q->word[0], "target") && (q->n == 2 || q->n == 4 || q->n == 6))
         return section_line(q);
-    if (q->skip)
+    const bool ram = !strcmp(q->word[0], "ram");
+    if (q->skip || ram != q->ram_only)
         return true;
+    if (ram)
+        return ram_line(q);
     if (!strcmp(q->word[0], "value")) {
         q->now = NULL;
         return value_line(q->p, q->line, q->n, q->word);
@@ -426,7 +451,8 @@ static bool unreadable(const Plan *p)
     return false;
 }
 
-bool sched_parse(Plan *p, const char *file, const char *target, const char *also, int threads)
+static bool parse(Plan *p, const char *file, const char *target, const char *also, int threads,
+                  bool ram_only)
 {
     p->sched_file = arena_strdup(p->arena, file);
     FILE *f = fopen(file, "r");
@@ -435,7 +461,8 @@ bool sched_parse(Plan *p, const char *file, const char *target, const char *also
     Parse q = {.p = p,
                .a = p->arena,
                .target = sched_target(p->arena, target),
-               .also = sched_target(p->arena, also)};
+               .also = sched_target(p->arena, also),
+               .ram_only = ram_only};
     q.section = section_for(&q, f, threads);
     bool good = true, versioned = false;
     char text[4096];
@@ -462,7 +489,7 @@ bool sched_parse(Plan *p, const char *file, const char *target, const char *also
                     q.target, function_name(p->c));
         good = false;
     }
-    if (good && q.section && strcmp(q.section->target, q.target) != 0)
+    if (good && !ram_only && q.section && strcmp(q.section->target, q.target) != 0)
         sched_note(
             p, 0,
             "its decisions are for target '%s', and this is '%s': kernels may differ, and be "
@@ -470,4 +497,14 @@ bool sched_parse(Plan *p, const char *file, const char *target, const char *also
             q.section->target, q.target);
     fclose(f);
     return good;
+}
+
+bool sched_parse_ram(Plan *p, const char *file, const char *target, const char *also, int threads)
+{
+    return parse(p, file, target, also, threads, true);
+}
+
+bool sched_parse(Plan *p, const char *file, const char *target, const char *also, int threads)
+{
+    return parse(p, file, target, also, threads, false);
 }

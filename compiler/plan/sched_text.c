@@ -237,6 +237,8 @@ void sched_print_values(StrBuf *sb, const Plan *p, const char *target)
     if (p->c->function)
         sb_printf(sb, " function %s", function_name(p->c));
     sb_puts(sb, "\n");
+    if (p->ram.byte > 0 || p->ram.hold > 0)
+        sb_printf(sb, "ram byte %.17g hold %.17g\n", p->ram.byte, p->ram.hold);
     values_print(sb, p);
 }
 

@@ -10,6 +10,8 @@
     sanitized   nothing beyond the end of any of them, each a heap block of just its size, is
                 touched
     refused     init tells that a memory is missing, too small or misaligned
+    limited     what a refusal by --max-ram says is needed does not depend on the limit, and is enough;
+                a .sched file of such a plan makes it again, without the limit
     preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are
                 the same; so they are with --max-ram, and a sum lies on what it is made of
 
@@ -292,6 +294,28 @@ def preferred(ingot, work):
     print(f"arena {arena['ram']} bytes, not {arena['time']}; with a sum in place {residual}")
 
 
+def limited(ingot, work):
+    for name in ("cnn", "dense_block"):
+        model, _ = prepare(work, name)
+        saved, bundle, again = work / "limited.sched", work / "limited", work / "limited_again"
+        flags = (ingot, "compile", model, "--target", "c:x86-64-v3", "--save-sched", saved)
+
+        def said(limit):
+            command = [*map(str, flags), "-o", str(bundle), "--max-ram", str(limit)]
+            return subprocess.run(command, capture_output=True, text=True).stderr
+
+        needs = [int(re.search(r"needs (\d+) bytes of RAM", said(most))[1]) for most in (1, 3000)]
+        if needs[0] != needs[1] or f"needs {needs[0]} " not in said(needs[0] - 1):
+            raise Wrong(f"{name} needs {needs} bytes, as the limit is")
+        call(*flags, "-o", bundle, "--max-ram", needs[0])
+        if "\nram byte " not in saved.read_text():
+            raise Wrong(f"{name} fits into {needs[0]} bytes by its usual plan")
+        call(*flags, "-o", again, "--sched", saved)
+        if fingerprint(bundle) != fingerprint(again):
+            raise Wrong(f"{name}: the .sched file of a plan for --max-ram makes another one")
+        print(f"{name} needs {needs[0]} bytes")
+
+
 def refused(ingot, work):
     model, _ = prepare(work, "cnn")
     bundle = work / "bundle"
@@ -318,5 +342,8 @@ def refused(ingot, work):
 
 if __name__ == "__main__":
     sys.exit(
-        main(__doc__, {f.__name__: f for f in (spread, decided, sanitized, preferred, refused)})
+        main(
+            __doc__,
+            {f.__name__: f for f in (spread, decided, sanitized, limited, preferred, refused)},
+        )
     )

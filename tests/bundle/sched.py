@@ -514,6 +514,10 @@ OPTS = ", ".join(
     )
 )
 FAULTS = {
+    "a price that is none": (
+        [("kernel ", "ram byte dear hold 1\nkernel ")],
+        "ram byte CYCLES hold",
+    ),
     "unknown axis": ([("UPCAST i2 8", "UPCAST i7 8")], "no axis 'i7'"),
     "axis of an order": ([("ORDER i0.o i1", "ORDER i0 i1")], "no axis 'i0'"),
     "axis without a loop": ([("UPCAST i2 8", "UPCAST i0.o 2")], "no loop"),
