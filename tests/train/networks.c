@@ -1,16 +1,19 @@
 /* networks.c - writes bundles whose run() is one training step of a known network, for
  * measurements: networks.py times them beside PyTorch.
  *
- *     networks NAME sgd|adamw DIR [TARGET [RAM [bf16|f16]]]
+ *     networks NAME sgd|adamw DIR [TARGET [RAM [f32|bf16|f16 [drawn]]]]
  *
  * The loss is the cross entropy of logits [rows, classes] and a list of targets.  Weights are
- * states, which begin as zeros: who runs a bundle fills them. */
+ * states, which begin as zeros: who runs a bundle fills them.  drawn: they begin in the bundle, as
+ * step_time.c fills them; a line tells what that leaves the generator at. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/ingot.h"
+#include "drawn.h"
 
 typedef ingot_tensor *T;
 
@@ -20,6 +23,7 @@ static ingot_context *c;
 static T weight[MOST_WEIGHTS];
 static char weight_name[MOST_WEIGHTS][NAME_BYTES];
 static int nweight;
+static bool drawn;
 
 static void tell(void *user, ingot_level level, const char *text)
 {
@@ -31,8 +35,19 @@ static void tell(void *user, ingot_level level, const char *text)
 /* A weight: a state of its own. */
 static T learned(const char *part, int rank, const int64_t *dims)
 {
+    const char *name = weight_name[nweight];
+    T w;
     snprintf(weight_name[nweight], NAME_BYTES, "w%d.%s", nweight, part);
-    T w = ingot_state(c, weight_name[nweight], INGOT_F32, rank, dims);
+    if (drawn) {
+        size_t n = 1;
+        for (int a = 0; a < rank; a++)
+            n *= (size_t)dims[a];
+        float *begins = ingot_alloc(c, n * sizeof *begins);
+        draw_weight(name, rank, dims, begins);
+        w = ingot_state_from(c, name, ingot_data(c, NULL, INGOT_F32, rank, dims, begins));
+    } else {
+        w = ingot_state(c, name, INGOT_F32, rank, dims);
+    }
     weight[nweight++] = w;
     return w;
 }
@@ -45,8 +60,13 @@ static T learned_row(const char *part, int64_t n)
 static T input(const char *name, ingot_dtype dtype, int rank, const int64_t *n)
 {
     ingot_dim *dims[INGOT_MAX_RANK];
-    for (int a = 0; a < rank; a++)
+    int64_t all = dtype == INGOT_F32 && rank; /* step_time.c draws them before weights */
+    for (int a = 0; a < rank; a++) {
         dims[a] = ingot_dim_const(c, n[a]);
+        all *= n[a];
+    }
+    while (all-- > 0)
+        (void)noise();
     return ingot_input(c, name, dtype, rank, dims);
 }
 
@@ -319,11 +339,16 @@ int main(int argc, char **argv)
                        .max_ram = argc > 5 ? atoll(argv[5]) : 0,
                        .no_selftest = true,
                        .summary = true};
-    if (argc > 6)
+    drawn = argc > 7;
+    if (drawn)
+        o.weights = "incbin";
+    if (argc > 6 && strcmp(argv[6], "f32"))
         ingot_set_precision(c, strcmp(argv[6], "f16") ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16);
     T logits = network(argv[1]);
     if (!logits)
         return 2;
+    if (drawn)
+        fprintf(stderr, "drawn: %" PRIu32 "\n", noise_state);
     train(logits, argv[2]);
     const ingot_status status = ingot_compile(c, &o, argv[3]);
     ingot_context_free(c);

@@ -38,28 +38,19 @@ USUAL = "mlp32:sgd mlp128:sgd mlp32:adamw cnn32:sgd resnet18:sgd mobilenetv2:sgd
 
 def build(a, name, optimizer, folder):
     """The program; bytes of its scratch and of its states."""
-    told = subprocess.run(
-        [
-            a.make,
-            name,
-            optimizer,
-            str(folder),
-            a.target,
-            str(a.max_ram),
-            *filter(None, [a.precision]),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stderr
+    drawn = a.target.partition(":")[0] != "c"  # a GPU's states are not the program's to fill
+    command = [a.make, name, optimizer, str(folder), a.target, str(a.max_ram), a.precision or "f32"]
+    command += ["drawn"] * drawn
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     arena = int(re.search(r"arena (\d+) bytes", told)[1])
     subprocess.run(["make", "-s", "-C", str(folder), "libmodel.a", f"CC={a.cc}"], check=True)
     first, targets, classes, words = SIZES[name]
     flags = [f"-DFIRST_COUNT={first}", f"-DTARGETS={targets}", f"-DCLASSES={classes}"]
     flags += ["-DSTEP_OF_WORDS"] * words
+    flags += ["-DNOISE=" + noise + "u" for noise in re.findall(r"^drawn: (\d+)$", told, re.M)]
     program = folder / "step_time"
     source = [str(HERE / "step_time.c"), str(folder / "host/igrt_pool.c")]
-    source += [str(folder / "libmodel.a"), "-lm", "-lpthread"]
+    source += [str(folder / "libmodel.a"), "-lm", "-ldl", "-lpthread"]
     subprocess.run(
         [
             *a.cc.split(),

@@ -2,12 +2,16 @@
  * networks.c wrote: milliseconds, the least of all steps; with --kernels that of each step of the
  * plan too.
  *
- *     step_time SECONDS [--threads N] [--kernels | --losses N [FOLDER] | --learns N]
+ *     step_time SECONDS [--threads N]
+ *               [--kernels | --losses N [FOLDER] | --learns N [--nudged] | --draws N FOLDER]
  *
- * Weights are drawn: norms near 1, others by the number of their inputs.  --losses prints those of
- * the first N steps and a sum over the states after them, for comparisons between bundles; the
- * folder gets what they begin with: first, target, list (a line for each state: its file, its
- * dims).  --learns prints losses of steps with other data each, which say what the target is. */
+ * Weights are drawn (drawn.h), or, where the states are not this program's (-DNOISE=what the last
+ * weight left the generator at), begin in the bundle.  --losses prints those of the first N steps
+ * and a sum over the states after them, for comparisons between bundles; the folder gets what they
+ * begin with: first, target, list (a line for each state: its file, its dims).  --learns prints
+ * losses of steps with other data each, which say what the target is; --nudged: at a rate one ulp
+ * above.  --draws writes what --learns begins with and its data, all steps in one file, and
+ * computes nothing. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "drawn.h"
 #include "igrt_pool.h"
 #include "model.h"
 
@@ -28,15 +33,8 @@
 
 enum { MOST_STEPS = 4096, WORDS_SEEN = 16 };
 
-static uint32_t noise_state = 7;
 static double least[MOST_STEPS];
 static const char *kernel[MOST_STEPS];
-
-static double noise(void)
-{
-    noise_state = noise_state * 1664525u + 1013904223u;
-    return (double)(int32_t)noise_state / 2147483648.0;
-}
 
 /* One of so many numbers from 0. */
 static double any_of(double n)
@@ -64,23 +62,23 @@ static void profile(void *user, int step, const char *name, uint64_t ns)
     kernel[step] = name;
 }
 
+#ifdef NOISE
+static void fill_states(const model_ctx *ctx)
+{
+    (void)ctx;
+    noise_state = NOISE;
+}
+#else
 static void fill_states(const model_ctx *ctx)
 {
     igrt_state s;
     for (int i = 0; i < MODEL_STATES; i++) {
         const char *part = model_state(ctx, i, &s) == IGRT_OK ? strchr(s.name, '.') : NULL;
-        if (!part || strchr(part + 1, '.'))
-            continue; /* a moment */
-        double in = s.rank == 2 ? (double)s.dims[0] : 1;
-        for (int a = 1; s.rank > 2 && a < s.rank; a++)
-            in *= (double)s.dims[a];
-        const double size = strstr(s.name, "words") || strstr(s.name, "places") || s.rank == 1
-                                ? 0.02
-                                : sqrt(3 / in);
-        for (size_t k = 0; k < s.bytes / sizeof(float); k++)
-            ((float *)s.data)[k] = (float)((strstr(s.name, "scale") != NULL) + size * noise());
+        if (part && !strchr(part + 1, '.')) /* else it is a moment */
+            draw_weight(s.name, s.rank, s.dims, s.data);
     }
 }
+#endif
 
 /* Bytes as a file of the folder. */
 static void write_file(const char *folder, const char *name, const void *data, size_t bytes)
@@ -90,25 +88,6 @@ static void write_file(const char *folder, const char *name, const void *data, s
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f))
         exit(1);
-}
-
-static void write_states(const model_ctx *ctx, const char *folder)
-{
-    static char list[MOST_STEPS * 16];
-    size_t at = 0;
-    igrt_state s;
-    for (int i = 0; i < MODEL_STATES; i++) {
-        char name[16];
-        if (model_state(ctx, i, &s) != IGRT_OK)
-            exit(1);
-        snprintf(name, sizeof name, "%d", i);
-        write_file(folder, name, s.data, s.bytes);
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s", name);
-        for (int a = 0; a < s.rank; a++)
-            at += (size_t)snprintf(list + at, sizeof list - at, " %lld", (long long)s.dims[a]);
-        at += (size_t)snprintf(list + at, sizeof list - at, "\n");
-    }
-    write_file(folder, "list", list, at);
 }
 
 /* Words of WORDS_SEEN, whose next one follows from each; images of noise with a brighter part, one
@@ -133,6 +112,39 @@ static void draw(FIRST_TYPE *first, int64_t *target)
         }
 }
 
+#ifdef NOISE
+static void write_states(const model_ctx *ctx, const char *folder)
+{
+    (void)ctx;
+    (void)folder;
+    exit(2);
+}
+
+static double sum_of_states(const model_ctx *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+#else
+static void write_states(const model_ctx *ctx, const char *folder)
+{
+    static char list[MOST_STEPS * 16];
+    size_t at = 0;
+    igrt_state s;
+    for (int i = 0; i < MODEL_STATES; i++) {
+        char name[16];
+        if (model_state(ctx, i, &s) != IGRT_OK)
+            exit(1);
+        snprintf(name, sizeof name, "%d", i);
+        write_file(folder, name, s.data, s.bytes);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s", name);
+        for (int a = 0; a < s.rank; a++)
+            at += (size_t)snprintf(list + at, sizeof list - at, " %lld", (long long)s.dims[a]);
+        at += (size_t)snprintf(list + at, sizeof list - at, "\n");
+    }
+    write_file(folder, "list", list, at);
+}
+
 static double sum_of_states(const model_ctx *ctx)
 {
     igrt_state s;
@@ -142,6 +154,26 @@ static double sum_of_states(const model_ctx *ctx)
             for (size_t k = 0; k < s.bytes / sizeof(float); k++)
                 sum += fabs((double)((const float *)s.data)[k]) * (double)(1 + k % 7);
     return sum;
+}
+#endif
+
+/* For a program that does the same: the data of so many steps. */
+static void write_draws(const char *folder, int steps, FIRST_TYPE *first, int64_t *target)
+{
+    char path[1000];
+    snprintf(path, sizeof path, "%s/first", folder);
+    FILE *firsts = fopen(path, "wb");
+    snprintf(path, sizeof path, "%s/target", folder);
+    FILE *targets = fopen(path, "wb");
+    for (int n = 0; n < steps; n++) {
+        draw(first, target);
+        if (!firsts || !targets ||
+            fwrite(first, sizeof *first, FIRST_COUNT, firsts) != FIRST_COUNT ||
+            fwrite(target, sizeof *target, TARGETS, targets) != TARGETS)
+            exit(1);
+    }
+    if (fclose(firsts) || fclose(targets))
+        exit(1);
 }
 
 int main(int argc, char **argv)
@@ -179,7 +211,14 @@ int main(int argc, char **argv)
     if (model_init(&ctx, &config))
         return 1;
     fill_states(&ctx);
-    if (losses && argc > 4) {
+    if (argc > 4 && !strcmp(argv[2], "--draws")) {
+        write_states(&ctx, argv[4]);
+        write_draws(argv[4], atoi(argv[3]), first, target);
+        return 0;
+    }
+    if (learns && argc > 4 && !strcmp(argv[4], "--nudged")) {
+        rate = nextafterf(rate, 1);
+    } else if (losses && argc > 4) {
         write_states(&ctx, argv[4]);
         write_file(argv[4], "first", first, count * sizeof *first);
         write_file(argv[4], "target", target, TARGETS * sizeof *target);

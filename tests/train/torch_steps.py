@@ -66,6 +66,23 @@ class Network:
         return self.linear(x) if classes else x @ words.T
 
 
+def weights_of(states):
+    """Those of the folder that step_time wrote, and behind them what else are states."""
+    weights = []
+    for line in (states / "list").read_text().splitlines():
+        file, *dims = line.split()
+        w = np.fromfile(states / file, np.float32).reshape([int(d) for d in dims])
+        weights.append(torch.from_numpy(w))
+    return weights
+
+
+def result(name, weights, x):
+    n = Network(weights)
+    if name in TRANSFORMERS:
+        return n.transformer(x, *TRANSFORMERS[name])
+    return getattr(n, name.rstrip("0123456789"))(x)
+
+
 def losses(name, states, count, rate, dtype):
     """states: the folder that step_time wrote: input, targets, and each state with its dims."""
     first, targets, classes, is_words = SIZES[name]
@@ -79,18 +96,10 @@ def losses(name, states, count, rate, dtype):
     x = torch.from_numpy(x.reshape(TRANSFORMERS[name][:2] if is_words else shape))
     x = x if is_words else x.to(dtype)
     target = torch.from_numpy(np.fromfile(states / "target", np.int64))
-    weights = []
-    for line in (states / "list").read_text().splitlines():
-        file, *dims = line.split()
-        w = np.fromfile(states / file, np.float32).reshape([int(d) for d in dims])
-        weights.append(torch.from_numpy(w).to(dtype).requires_grad_(True))
+    weights = [w.to(dtype).requires_grad_(True) for w in weights_of(states)]
     told = []
     for _ in range(count):
-        n = Network(weights)
-        if name in TRANSFORMERS:
-            y = n.transformer(x, *TRANSFORMERS[name])
-        else:
-            y = getattr(n, name.rstrip("0123456789"))(x)
+        y = result(name, weights, x)
         loss = F.cross_entropy(y, target)
         grads = torch.autograd.grad(loss, weights)
         with torch.no_grad():
