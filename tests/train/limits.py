@@ -4,7 +4,7 @@
     limits.py --make build/tests/networks [--points N] [--parts P..] [--keep FOLDER] [--rounds N] [--seconds S]
               [NAME:OPTIMIZER...]
 
-The smallest limit that has a plan is found by halving; between it and what the step takes without a limit are
+The smallest limit that has a plan is what a refusal names; between it and what the step takes without a limit are
 further ones.  Programs run in turns, so that all see the same load; the least of each counts.  Prints a line each:
 the arena without the states, what part that is of the usual one, the time as a multiple, and whether losses and
 weights after three steps have the same bits.  With --keep the programs stay in the folder; a later run of the same
@@ -13,32 +13,22 @@ steps times them again, without making any.
 
 import argparse
 import json
+import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 import networks
 
-CLOSE = 1 / 64  # of the arena, that a limit is found within
 
-
-def has_plan(a, name, optimizer, limit, folder):
-    command = [a.make, name, optimizer, str(folder), a.target, str(limit)]
-    return subprocess.run(command, capture_output=True).returncode == 0
-
-
-def smallest(a, name, optimizer, states, arena, folder):
-    """The smallest limit of the arena without the states that has a plan."""
-    refused, taken = 0, arena
-    while taken - refused > arena * CLOSE:
-        middle = (refused + taken) // 2
-        if has_plan(a, name, optimizer, states + middle, folder):
-            taken = middle
-        else:
-            refused = middle
-    return taken
+def smallest(a, name, optimizer, states, folder):
+    """The smallest limit of the arena without the states that has a plan: a refusal names it, whatever the limit is."""
+    command = [a.make, name, optimizer, str(folder), a.target, "1"]
+    said = subprocess.run(command, capture_output=True, text=True).stderr
+    return int(re.search(r"needs (\d+) bytes of RAM", said)[1]) - states
 
 
 def losses(a, program):
@@ -52,12 +42,12 @@ def make(a, name, optimizer, work):
     usual, arena, states = networks.build(a, name, optimizer, work / "usual")
     parts = a.parts
     if not parts:
-        least = smallest(a, name, optimizer, states, arena, work / "plan") / arena
-        parts = [least + (1 - least) * i / a.points for i in range(a.points)]
-        print(f"{name}:{optimizer} smallest: {least * arena / 1e6:.1f} MB of {arena / 1e6:.1f}")
+        least = smallest(a, name, optimizer, states, work / "plan")
+        parts = [(least + (arena - least) * i / a.points) / arena for i in range(a.points)]
+        print(f"{name}:{optimizer} smallest: {least / 1e6:.1f} MB of {arena / 1e6:.1f}")
     programs = [(str(usual), arena)]
     for i, part in enumerate(parts):
-        a.max_ram = states + int(part * arena)
+        a.max_ram = states + math.ceil(part * arena)
         try:
             program, taken, _ = networks.build(a, name, optimizer, work / str(i))
         except subprocess.CalledProcessError as e:
