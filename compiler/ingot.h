@@ -121,6 +121,8 @@ int64_t ingot_stored_rows(const ingot_context *);
  * or f16, or the sum of its two parts. So x lies in memory once (docs/numerics.md). Outputs and
  * states stay what they are. */
 void ingot_read_as(ingot_context *, ingot_tensor *x, ingot_tensor *instead);
+/* The same of sums that read x, as the gradient of a bias does; others read x as it is. */
+void ingot_summed_as(ingot_context *, ingot_tensor *x, ingot_tensor *instead);
 /* How the caller of the compiled model has an input or output, once the graph is whole:
  *   "int8", "uint8"  as what a QuantizeLinear at the input, or a DequantizeLinear at the output,
  * has behind or before it: the caller does that step, or has such numbers anyway "nhwc" with the

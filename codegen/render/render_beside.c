@@ -145,7 +145,7 @@ int render_rows_of_stores(Render *r, const Stmt *s, int left)
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-enum { MOST_LOADS = 8, PAIR = 2, ROW = 8 };
+enum { MOST_LOADS = 8, PAIR = 2, ROW = 8, MOST_LOOKS = 1000 };
 
 bool render_is_beside(const Render *r, const Node *n)
 {
@@ -189,14 +189,19 @@ static bool is_let_before(const Render *r, const Node *n, const Stmt *from)
     return true;
 }
 
-/* The operands of a stored value that have not come yet, in order, of what gets no name before
- * `from`; more than MOST_LOADS: too many. */
+/* The operands of a stored value that have not come yet, each once, in order, of what gets no name
+ * before `from`; more than MOST_LOADS: too many, or in too large an expression. */
 static int find_operands(Render *r, Node *n, const Node *store, const Stmt *from, Node **load,
-                         int count)
+                         int count, int *left)
 {
     if (count > MOST_LOADS || n->dtype == INGOT_INDEX || is_let_before(r, n, from))
         return count;
+    if (--*left < 0)
+        return MOST_LOADS + 1;
     if (n->op == OP_LOAD) {
+        for (int i = 0; i < count; i++)
+            if (load[i] == n)
+                return count;
         if (!render_is_beside(r, n) && is_operand(r, n, store) && count++ < MOST_LOADS)
             load[count - 1] = n;
         return count;
@@ -204,7 +209,7 @@ static int find_operands(Render *r, Node *n, const Node *store, const Stmt *from
     if (n->op == OP_REDUCE || n->op == OP_PROJ)
         return count;
     for (uint32_t i = 0; i < n->nsrc; i++)
-        count = find_operands(r, n->src[i], store, from, load, count);
+        count = find_operands(r, n->src[i], store, from, load, count, left);
     return count;
 }
 
@@ -300,7 +305,8 @@ static void load_operands(Render *r, const Stmt *const *s, int n, const Stmt *fr
     Operands of[ROWS_OF_STORES];
     bool alike = n == ROWS_OF_STORES, any = false;
     for (int i = 0; i < n; i++) {
-        of[i].n = find_operands(r, s[i]->node->src[2], s[i]->node, from, of[i].load, 0);
+        int left = MOST_LOOKS;
+        of[i].n = find_operands(r, s[i]->node->src[2], s[i]->node, from, of[i].load, 0, &left);
         any |= of[i].n > 0;
         alike = alike && of[i].n == of[0].n && of[i].n <= MOST_LOADS &&
                 s[i]->node->src[1] == s[2 * row_of(i)]->node->src[1];

@@ -31,10 +31,14 @@ Node *gradient_rounded(Context *c, const Node *sum, Node *g)
     const ingot_dtype d = factor_dtype(product->src[0]);
     if (d == INGOT_F32 || d != factor_dtype(product->src[1]) || uniform(g))
         return g;
-    Node *narrow = ingot_contiguous(c, ingot_cast(c, g, d));
+    Node *whole = g; /* which a bias adds up, too */
+    while (ingot_rounded_results(c) && whole->op == OP_RESHAPE)
+        whole = whole->src[0];
+    Node *narrow = ingot_contiguous(c, ingot_cast(c, whole, d));
     if (ingot_precision_here(c) == (d == INGOT_BF16 ? INGOT_PRECISION_BF16 : INGOT_PRECISION_F16))
-        ingot_read_as(c, g, narrow);
-    return ingot_cast(c, narrow, (ingot_dtype)g->dtype);
+        (whole == g ? ingot_read_as : ingot_summed_as)(c, whole, narrow);
+    narrow = ingot_cast(c, narrow, (ingot_dtype)g->dtype);
+    return ingot_reshape(c, narrow, g->rank, g->shape);
 }
 
 static Node *shared_extreme(Context *c, Node *n, Node *g)

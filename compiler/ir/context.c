@@ -7,7 +7,7 @@
 
 #include "ir.h"
 
-enum { CONTEXT_MAPS = 7 };
+enum { CONTEXT_MAPS = 8 };
 
 static uint32_t next_number(void)
 {
@@ -41,7 +41,7 @@ Context *context_child(Context *parent)
 static Map *map_of(Context *c, int i)
 {
     Map *all[CONTEXT_MAPS] = {&c->memo,     &c->rederived, &c->weight_layouts, &c->variants_before,
-                              &c->low_rank, &c->read_as,   &c->shard_parts};
+                              &c->low_rank, &c->read_as,   &c->summed_as,      &c->shard_parts};
     return all[i];
 }
 
@@ -231,6 +231,12 @@ void ingot_read_as(ingot_context *c, ingot_tensor *x, ingot_tensor *instead)
 {
     if (x != c->poison && instead != c->poison)
         map_put(&c->read_as, (uint64_t)x->id + 1, (void *)(uintptr_t)instead);
+}
+
+void ingot_summed_as(ingot_context *c, ingot_tensor *x, ingot_tensor *instead)
+{
+    if (x != c->poison && instead != c->poison)
+        map_put(&c->summed_as, (uint64_t)x->id + 1, (void *)(uintptr_t)instead);
 }
 
 void ingot_keep_subnormals(ingot_context *c, bool keep)

@@ -412,6 +412,7 @@ struct Context {
     Map variants_before;
     Map low_rank;                  /* ingot_low_rank(): LowRank, by id + 1 */
     Map read_as;                   /* ingot_read_as(): by id + 1 */
+    Map summed_as;                 /* ingot_summed_as(): likewise */
     const struct Target **targets; /* kernel/target.c: those from outside the tree */
     int ntarget;
     Map shard_parts; /* rewrite/shard_constants.c: parts of constants that devices have */

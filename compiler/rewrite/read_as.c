@@ -51,6 +51,8 @@ static Node *made_of(Rewrite *r, Node *instead, const Node *x)
 static Node *read_instead(Rewrite *r, Node *t, Node *x)
 {
     Node *instead = map_get(&r->c->read_as, (uint64_t)x->id + 1);
+    if (!instead && t->op == OP_REDUCE)
+        instead = map_get(&r->c->summed_as, (uint64_t)x->id + 1);
     if (!instead || !x->nsrc || !is_meant(r->c, instead) || makes(instead, x, t))
         return NULL;
     return ingot_cast(r->c, made_of(r, instead, x), (ingot_dtype)x->dtype);
@@ -74,7 +76,7 @@ static Node *read_as(Rewrite *r, Node *t)
  * reads the widened number already is left as it is. */
 void graph_read_as(Context *c)
 {
-    if (!c->read_as.n)
+    if (!c->read_as.n && !c->summed_as.n)
         return;
     Rewrite r = {.c = c, .a = arena_new(), .renew = read_as};
     (void)rewrite_pass(&r);

@@ -513,9 +513,9 @@ static void emit_some(Lin *q, uint64_t open, uint64_t must, const bool *needed, 
 {
     for (int i = 0; i < q->n; i++) {
         Node *t = q->order[i];
-        if ((before && (q->reads[i] || t->op == OP_STORE)) || q->done[i] || is_plain(t) ||
-            !lin_fits(q, i, open, must) || (needed && !needed[i]) || is_operand(q, i) ||
-            is_late(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
+        if ((before && (q->reads[i] || q->of_one[i] || t->op == OP_STORE)) || q->done[i] ||
+            is_plain(t) || !lin_fits(q, i, open, must) || (needed && !needed[i]) ||
+            is_operand(q, i) || is_late(q, i) || is_ahead(q, t) || is_fill_ahead(q->l, t))
             continue;
         if (t->op == OP_STORE) {
             lin_done(q, i, open);
@@ -682,6 +682,7 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
     q->vector = NEWN(a, bool, q->n);
     q->reads = NEWN(a, bool, q->n);
     q->early = NEWN(a, bool, q->n);
+    q->of_one = NEWN(a, bool, q->n);
     q->base = NEWN(a, bool, q->n);
     q->four = NEWN(a, bool, q->n);
     q->fragment = NEWN(a, uint8_t, q->n);
@@ -693,6 +694,8 @@ static void find_tables(Lin *q, int nstate, Node *const *state)
     if (tile->tail.range)
         q->tail |= lin_bit(tile->tail.range);
     lin_find_sets(q);
+    if (tile->tc && tile->tc->lanes && !tile->along)
+        lin_find_results(q);
     lin_find_kept(q);
     for (int i = 0; i < nstate; i++)
         q->uses[lin_position(q, state[i])]++;

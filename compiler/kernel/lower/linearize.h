@@ -76,7 +76,8 @@ typedef struct {
     uint64_t *body; /* what its sources depend on: more than set for a reduce */
     int *uses;
     bool *done, *inlined, *vector, *four;
-    bool *reads; /* something out of a place */
+    bool *reads;  /* something out of a place */
+    bool *of_one; /* of one result alone, by more than its address */
     /* a load of an argument, for what reads a place: under way while items wait for that */
     bool *early;
     bool *base; /* of an address of what fills a place: a pointer is made of it */
@@ -209,6 +210,7 @@ LoopSets linear_want_terms(Arena *, const Sizes *, const LoopSets *sum, uint64_t
 /* linearize_sets.c: fills in the tables that are by position, and what is written inside its
  * users. */
 void lin_find_sets(Lin *);
+void lin_find_results(Lin *);
 void lin_find_unused(Lin *);
 void lin_find_inlined(Lin *);
 

@@ -91,6 +91,26 @@ void lin_find_sets(Lin *q)
     }
 }
 
+/* What is made for one result of a matrix unit, of operands that lie as the results do, is made
+ * where that is stored: it would take registers while the others are made. */
+void lin_find_results(Lin *q)
+{
+    enum { SEVERAL = -1 };
+    Arena *a = arena_new();
+    int *result = NEWN(a, int, q->n);
+    for (int i = 0; i < q->nstore; i++)
+        result[lin_position(q, q->root[i])] = i + 1;
+    for (int i = q->n; i-- > 0;) {
+        const Node *t = q->order[i];
+        q->of_one[i] = result[i] > 0 && dtype_is_float((ingot_dtype)t->dtype);
+        for (uint32_t j = 0; j < t->nsrc; j++) {
+            int *of = &result[lin_position(q, t->src[j])];
+            *of = !*of || *of == result[i] ? result[i] : SEVERAL;
+        }
+    }
+    arena_free(a);
+}
+
 /* The fused axes have one loop: their extents are written in what makes a coordinate of each out of
  * its counter, that of the outermost is not. What nothing is written with any more has no name. */
 void lin_find_unused(Lin *q)
