@@ -386,6 +386,8 @@ static void backward_run(Backward *b, int nroot, Node *const *root, Node *const 
     Node **order = graph_toposort(b->arena, nroot, root, &count);
     set_targets(b, of);
     find_paths(b, count, order);
+    if (ingot_rounded_results(b->c))
+        gradient_round_results(b, count, order);
     for (int i = 0; i < nroot; i++) {
         gradient_give(b, root[i], g[i]);
         b->live[root[i]->id] = true;

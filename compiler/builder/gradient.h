@@ -55,6 +55,10 @@ Node *gradient_error(Backward *, Node *n, const char *why);
 Node *gradient_no_rule(Backward *, Node *n, const char *what);
 /* (gradient_reduce.c) The gradient g of a sum of products as these are given it. */
 Node *gradient_rounded(Context *, const Node *sum, Node *g);
+/* The type that a factor was rounded to, or INGOT_F32. */
+ingot_dtype gradient_factor_dtype(const Node *);
+/* gradient_results.c: results of layers are read rounded. Nodes are in order. */
+void gradient_round_results(Backward *, int count, Node *const *order);
 /* What a walk inside of a region ends at: captures and parameters that are on a path. Those of
  * floats come first, once sorted. */
 typedef struct {

@@ -10,8 +10,7 @@
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
 
-/* The type that a factor was rounded to, or INGOT_F32. */
-static ingot_dtype factor_dtype(const Node *x)
+ingot_dtype gradient_factor_dtype(const Node *x)
 {
     while (op_arranges(x->op) || x->op == OP_PAD || x->op == OP_GATHER)
         x = x->src[0];
@@ -28,8 +27,8 @@ Node *gradient_rounded(Context *c, const Node *sum, Node *g)
     const Node *product = sum->src[0];
     if (product->op != OP_MUL)
         return g;
-    const ingot_dtype d = factor_dtype(product->src[0]);
-    if (d == INGOT_F32 || d != factor_dtype(product->src[1]) || uniform(g))
+    const ingot_dtype d = gradient_factor_dtype(product->src[0]);
+    if (d == INGOT_F32 || d != gradient_factor_dtype(product->src[1]) || uniform(g))
         return g;
     Node *whole = g; /* which a bias adds up, too */
     while (ingot_rounded_results(c) && whole->op == OP_RESHAPE)

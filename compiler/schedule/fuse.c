@@ -467,7 +467,10 @@ static Node *reduced_of_row(Sched *s, Node *t)
         Node *x = t->src[i];
         if (x->dtype == INGOT_INDEX || uniform(x))
             continue;
-        if (!is_computed(s, x))
+        Node *stored = x; /* which may be widened */
+        while (stored->op == OP_CAST && is_computed(s, stored))
+            stored = stored->src[0];
+        if (!is_computed(s, stored))
             bytes += node_bytes(x);
         else if (one || x->op != OP_EXPAND || expanded_axes(x) != rows)
             return NULL;
