@@ -170,20 +170,6 @@ static void once(Render *r, const Stmt *s)
     put(r, ";\n");
 }
 
-static void loop(Render *r, const Stmt *s)
-{
-    Node *range = s->node;
-    put(r, "for (");
-    coordinate(r, r->lang->variable, range);
-    sb_printf(r->sb, " = %d; ", s->from ? (int)s->from->arg.i : 0);
-    render_range(r, range);
-    put(r, " < ");
-    render_expr(r, s->upto ? s->upto : range->src[0]);
-    put(r, "; ");
-    render_range(r, range);
-    put(r, "++) {\n");
-}
-
 /* Type of a named value or accumulator. */
 static void value_type(Render *r, Node *n)
 {
@@ -323,6 +309,22 @@ static void unroll(Render *r, Node *n, int depth)
     }
 }
 
+static void loop(Render *r, const Stmt *s)
+{
+    Node *range = s->node;
+    if (r->lang->unroll)
+        unroll(r, range, s->depth);
+    put(r, "for (");
+    coordinate(r, r->lang->variable, range);
+    sb_printf(r->sb, " = %d; ", s->from ? (int)s->from->arg.i : 0);
+    render_range(r, range);
+    put(r, " < ");
+    render_expr(r, s->upto ? s->upto : range->src[0]);
+    put(r, "; ");
+    render_range(r, range);
+    put(r, "++) {\n");
+}
+
 /* const igrt_f32x16 v3 = igrt_splat_f32x16(a1[v2]): its line waits for the first sum that takes it,
  * so that a C compiler has one number in all lanes at a time. */
 static void let_in_lanes(Render *r, const Stmt *s)
@@ -389,18 +391,16 @@ void render_statement(Render *r, const Stmt *s)
         return;
     switch (s->kind) {
     case STMT_LOOP:
-        if (s->from && s->from->op != OP_CONST) {
+        if (s->from && s->from->op != OP_CONST)
             once(r, s);
-            break;
-        }
-        if (r->lang->unroll)
-            unroll(r, n, s->depth);
-        loop(r, s);
+        else if (!render_loop_ahead(r, s))
+            loop(r, s);
         break;
     case STMT_ITEM: break; /* they stand before all others */
     case STMT_PARTS: r->lang->parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
+        render_end_ahead(r, s);
         if (!n && r->l.tile->box)
             render_loader_end(r, s->depth);
         else
@@ -447,6 +447,9 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_DONE:
     case STMT_SCALE: break; /* render_token() */
     case STMT_DEPEND:
+        sb_printf(r->sb, "%s\n", order);
+        render_masked_group(r, s);
+        break;
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
         put(r, s->meets ? "igrt_cluster_meet();" : r->lang->barrier);

@@ -48,6 +48,7 @@ struct Render {
     int *run_of;              /* by id of a load: 1 + its run, 0: it has none */
     struct HeldLoad *held;    /* loads that came before the kernel waited */
     int nheld, crowd;         /* groups that are to have registers beside each other, or 0 */
+    Node *ahead_of;           /* the counter of the loop that comes in parts (render_loops.c) */
     struct DigitSum **digits; /* by id of a sum of digits in words, or NULL: there are none */
     bool *digit_load;         /* by id of a load: only such sums read it */
     Node **
@@ -165,8 +166,16 @@ void print_shortest(StrBuf *, double, bool is_f32);
 
 /* render.c */
 void render_statement(Render *, const Stmt *);
-/* Is the loop unrolled, but for one that is `rolled` in turn? */
-bool render_is_short(const Render *, const Node *range, bool *rolled);
+
+/* ---- render_masked.c ------------------------------------------------------------------------ */
+
+void render_masked_group(Render *, const Stmt *wait);
+
+/* ---- render_loops.c ------------------------------------------------------------------------- */
+
+/* A loop of one item in parts, whose loads come together; false: it is none. What ends it. */
+bool render_loop_ahead(Render *, const Stmt *);
+void render_end_ahead(Render *, const Stmt *);
 
 /* ---- render_expr.c -------------------------------------------------------------------------- */
 
@@ -226,10 +235,16 @@ void render_beside(Render *, const Node *);
 
 /* ---- render_held.c -------------------------------------------------------------------------- */
 
+/* Is the loop unrolled, but for one that is `rolled` in turn? */
+bool render_is_short(const Render *, const Node *range, bool *rolled);
 /* Before the wait for kernels before this one: weights that are loaded behind it come first. */
 void render_hold(Render *, const Stmt *wait);
 const struct HeldLoad *render_held_of(const Render *, const Node *load); /* NULL: it is not one */
 void render_held(Render *, const struct HeldLoad *);
+/* Of iterations that come together: a load, arrays for n of each, and what fills them. */
+void render_hold_ahead(Render *, Node *load);
+void render_declare_ahead(Render *, int n, int depth);
+void render_load_ahead(Render *, int depth);
 
 /* The word that has the byte: h3[r0_o], or what is loaded there. */
 void render_word_of(Render *, Node *load);

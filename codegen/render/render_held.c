@@ -30,6 +30,7 @@ typedef struct HeldLoad {
     int nloop, pieces; /* pieces: of a run */
     int64_t words;
     int number;
+    bool ahead; /* render_loops.c: by the number of an iteration among those that come together */
 } HeldLoad;
 
 typedef struct {
@@ -326,9 +327,40 @@ void render_word_of(Render *r, Node *load)
     put(r, "))");
 }
 
+void render_hold_ahead(Render *r, Node *load)
+{
+    HeldLoad h = {.load = load, .ahead = true, .number = r->nvalue++};
+    vec_push(r->arena, r->held, r->nheld, h);
+}
+
+void render_declare_ahead(Render *r, int n, int depth)
+{
+    for (int i = 0; i < r->nheld; i++) {
+        render_indent(r, depth);
+        sb_printf(r->sb, "%s h%d[%d];\n", type_of(r, &r->held[i]), r->held[i].number, n);
+    }
+}
+
+void render_load_ahead(Render *r, int depth)
+{
+    const int n = r->nheld;
+    for (int i = 0; i < n; i++) {
+        render_indent(r, depth);
+        sb_printf(r->sb, "h%d[ahead] = ", r->held[i].number);
+        r->nheld = 0; /* it is loaded here */
+        render_bare(r, r->held[i].load);
+        r->nheld = n;
+        put(r, ";\n");
+    }
+}
+
 /* igrt_held_u16(h3 + r0_o, r0_i) */
 void render_held(Render *r, const HeldLoad *h)
 {
+    if (h->ahead) {
+        sb_printf(r->sb, "h%d[ahead]", h->number);
+        return;
+    }
     if (h->run)
         sb_printf(r->sb, "igrt_held_%s%s(", is_word(h) ? "word_" : "",
                   render_run_word(h->load->dtype));

@@ -320,6 +320,9 @@ typedef struct {
     Node *ranks; /* the same of rows in registers (attention): their parts are joined in places */
     int joined;  /* ... of which this place has what the others have summed */
     int items;   /* BIND: of a group, which share the tile's places; 0: nothing is bound */
+    /* Of all results of a group a mask leaves nothing, if `nothing` holds: each is `instead`; or
+     * NULL: no mask is known. */
+    Node *nothing, *instead;
     /* STAGE .. move tma, by STAGE: the boxes; NULL: nothing is moved by boxes. Then one more item,
      * the loader, asks for them. */
     Box *box;

@@ -184,11 +184,15 @@ void lower_sort_loops(Lower *, const Piece *, Node **range, int n);
 bool lower_known_outside(const Lower *, const Node *at);
 /* The least or the greatest value of all copies and lanes; NULL: it is not known. */
 Node *lower_extreme(Lower *, Piece *, Node *at, bool greatest);
+/* The same of all that a group has: its warps and lanes, too. */
+Node *lower_extreme_of_group(Lower *, Piece *, Node *at, bool greatest);
 /* After all splits: loops over what a mask excludes end where it begins. */
 void bound_masked_loops(Lower *, Piece *);
 /* masked_stores.c: after all splits: blocks of results that a mask leaves out are a loop nest of
  * their own, without sums. */
 void split_masked_stores(Lower *);
+/* Groups of warps of whose results a mask leaves nothing (Tile.nothing). */
+void find_masked_groups(Lower *, Piece *);
 /* pad_bounds.c: loops over a window end, and begin, where that leaves what it slides over. */
 void bound_padded_loops(Lower *, Piece *);
 

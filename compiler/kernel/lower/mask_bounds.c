@@ -458,8 +458,7 @@ static bool all_loops(const Lower *q, const Piece *p, int root)
     return !p->fresh[root];
 }
 
-/* The limit of the last row that a group has: its warps and lanes share a loop. */
-static Node *limit_of_group(Lower *q, Piece *p, Node *limit)
+Node *lower_extreme_of_group(Lower *q, Piece *p, Node *at, bool greatest)
 {
     const Nest *n = q->nest;
     Node **kept = NEWN(q->a, Node *, n->naxis + 1);
@@ -471,8 +470,8 @@ static Node *limit_of_group(Lower *q, Piece *p, Node *limit)
             if (!x->reduced && (x->form == AXIS_UNIT || x->bound == BOUND_WARP))
                 p->at[i] = idx(q->c, last ? x->extent - 1 : 0);
         }
-        Node *one = lower_extreme(q, p, limit, true);
-        most = one && most ? idx_max(q->c, most, one) : last ? NULL : one;
+        Node *one = lower_extreme(q, p, at, greatest);
+        most = one && most ? (greatest ? idx_max : idx_min)(q->c, most, one) : last ? NULL : one;
     }
     memcpy((void *)p->at, (void *)kept, (size_t)n->naxis * sizeof *kept);
     return most;
@@ -488,7 +487,7 @@ static void bound_blocks(Lower *q, Piece *p, const Limits *f)
         if (!n->axis[s->inner].row || p->at[s->outer] != along)
             continue;
         Node *limit = f->limit[n->axis[s->axis].root];
-        limit = limit ? limit_of_group(q, p, limit) : NULL;
+        limit = limit ? lower_extreme_of_group(q, p, limit, true) : NULL;
         Node *one = limit ? iterations(q, f, n->axis[s->axis].root, s->outer, limit) : NULL;
         if (!one || (count && count != one))
             return;

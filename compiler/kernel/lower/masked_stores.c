@@ -9,7 +9,9 @@
  * block of which the mask leaves something, and a loop nest of its own stores the constant in the
  * others: of the scores of a prompt that is one half.  What is stored is the same in any case.
  *
- * The comparison has to be of two axes: one with a constant leaves out a border at most. */
+ * The comparison has to be of two axes: one with a constant leaves out a border at most.
+ *
+ * On a GPU a block is a group's: one that has nothing else stores the constant, and ends. */
 #include "lower.h"
 
 enum { VALUE = 2, WORTH = 8 /* terms of a sum */ };
@@ -124,5 +126,44 @@ void split_masked_stores(Lower *q)
                    split_piece(q, &q->piece[i], &rest, store->src[VALUE], r);
         if (some)
             vec_push(q->a, q->piece, q->n, rest);
+    }
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* Does the group's number alone decide? */
+static bool is_of_groups(const Lower *q, const Piece *p, Node *e)
+{
+    int n;
+    Node **order = graph_toposort(q->a, 1, &e, &n);
+    for (int i = 0; i < n; i++) {
+        bool grid = order[i]->op != OP_RANGE;
+        for (int j = 0; j < q->nest->naxis && !grid; j++)
+            grid = p->at[j] == order[i] && q->nest->axis[j].bound == BOUND_GRID;
+        if (!grid)
+            return false;
+    }
+    return true;
+}
+
+void find_masked_groups(Lower *q, Piece *p)
+{
+    const Node *store = q->end->src[0];
+    if (q->n != 1 || q->k->sink->nsrc != 1 || end_stores(q->end) != 1 || q->k->serial ||
+        !q->nest->items || !p->t.tc || tc_in_place(p->t.tc) || p->t.along || p->constant)
+        return;
+    for (int r = q->k->naxis; r-- > 0;) {
+        Node *range = q->k->axes[r].range, *limit,
+             *value = q->nest->axis[r].reduced ? NULL
+                                               : mask_value(q->k, store->src[VALUE], range, &limit);
+        if (!value || !lower_known_outside(q, limit))
+            continue;
+        Node *most = lower_extreme_of_group(q, p, limit, true),
+             *first = lower_extreme_of_group(q, p, range, false);
+        if (most && first && is_of_groups(q, p, most) && is_of_groups(q, p, first)) {
+            p->t.nothing = node_alu2(q->c, OP_LE, INGOT_BOOL, most, first);
+            p->t.instead = value;
+            return;
+        }
     }
 }

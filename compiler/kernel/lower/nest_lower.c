@@ -506,6 +506,7 @@ static void lower_end(Lower *q, Tiles *out)
         if (n->sharing)
             shares_begin(q, at);
         name_loops(q, at);
+        find_masked_groups(q, at);
         if (n->sharing)
             shares_walk(q, at);
         Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;

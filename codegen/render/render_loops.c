@@ -1,0 +1,158 @@
+/* render_loops.c - loops over terms that are straight-line code, and loops that an item runs
+ * through alone.
+ *
+ * What is stored at places of data is stored in order: an item runs through all of them and stores
+ * its own (schedule_store.c).  Such a loop waits for one place after the other, so it comes in
+ * parts, whose loads are under way together; what is made for a store alone is made if there is
+ * one.
+ *
+ *     for (int i0_16 = 0; i0_16 < 1024; i0_16 += 16) {
+ *         int64_t h4[16];
+ *         #pragma unroll
+ *         for (int ahead = 0; ahead < 16; ahead++) {
+ *             const int i0 = i0_16 + ahead;
+ *             h4[ahead] = a1[i0];
+ *         }
+ *     #pragma unroll
+ *     for (int ahead = 0; ahead < 16; ahead++) {
+ *         const int i0 = i0_16 + ahead;
+ *         const int64_t v5 = h4[ahead];
+ *         ..
+ *         if (!v6)
+ *             continue; */
+#include "render.h"
+
+enum { TOGETHER = 16 };
+
+/* Elements of an argument that no item writes, whose addresses are made of counters and sizes. */
+static bool may_come_ahead(const Render *r, const Node *n, Node *range)
+{
+    const int64_t arg = n->src[0]->op == OP_BUFFER ? n->src[0]->arg.i : r->narg;
+    if (n->nsrc != 3 || dtype_info[n->dtype].bytes < 4 || arg >= r->narg ||
+        r->k->args[arg].written || n->arg.i || !node_is_const_i(n->src[1], 1))
+        return false;
+    Arena *a = arena_new();
+    Node *at = n->src[2];
+    int count;
+    Node **order = graph_toposort(a, 1, &at, &count);
+    bool plain = true, moves = false;
+    for (int i = 0; i < count && plain; i++) {
+        moves |= order[i] == range;
+        plain = order[i]->op != OP_LOAD && order[i]->op != OP_REDUCE && order[i]->op != OP_SCAN;
+    }
+    arena_free(a);
+    return plain && moves;
+}
+
+static void find_ahead(Render *r, Node *n, Node *range)
+{
+    if (n->op == OP_REDUCE || n->op == OP_PROJ)
+        return;
+    if (n->op == OP_LOAD) {
+        if (!render_held_of(r, n) && may_come_ahead(r, n, range))
+            render_hold_ahead(r, n);
+        return;
+    }
+    for (uint32_t i = 0; i < n->nsrc && n->dtype != INGOT_INDEX; i++)
+        find_ahead(r, n->src[i], range);
+    if (n->dtype == INGOT_INDEX && n->op == OP_CAST)
+        find_ahead(r, n->src[0], range);
+}
+
+static const Stmt *end_of(const Render *r, const Stmt *s)
+{
+    const Stmt *const end = r->l.stmt + r->l.n;
+    const int depth = s->depth;
+    for (s++; s < end && !(s->kind == STMT_END && s->depth == depth);)
+        s++;
+    return s;
+}
+
+static void part(Render *r, Node *range, int depth)
+{
+    const char *type = render_type(r, INGOT_INDEX);
+    render_indent(r, depth);
+    put(r, "#pragma unroll\n");
+    render_indent(r, depth);
+    sb_printf(r->sb, "for (int ahead = 0; ahead < %d; ahead++) {\n", TOGETHER);
+    render_indent(r, depth + 1);
+    sb_printf(r->sb, "const %s ", type);
+    render_range(r, range);
+    put(r, " = ");
+    render_range(r, range);
+    sb_printf(r->sb, "_%d + ahead;\n", TOGETHER);
+}
+
+/* The gate of all stores up to the end of the loop that s is in, which has a name; NULL: there is
+ * no such. */
+static Node *gate_behind(Render *r, const Stmt *s)
+{
+    const Stmt *const end = r->l.stmt + r->l.n;
+    Node *gate = NULL;
+    for (const Stmt *t = s; t < end && t->depth >= s->depth; t++) {
+        if (t->kind != STMT_LET && t->kind != STMT_ACC && t->kind != STMT_UPDATE &&
+            t->kind != STMT_LOOP && t->kind != STMT_END && t->kind != STMT_STORE)
+            return NULL;
+        if (t->kind != STMT_STORE)
+            continue;
+        if (t->node->op != OP_STORE || (gate && gate != t->node->src[1]))
+            return NULL;
+        gate = t->node->src[1];
+    }
+    return gate && gate->op != OP_CONST && is_named(r, gate) ? gate : NULL;
+}
+
+bool render_loop_ahead(Render *r, const Stmt *s)
+{
+    int64_t extent;
+    Node *range = s->node;
+    if (!r->k->serial || !r->l.items || !r->lang->begin || !r->lang->unroll || s->from || s->upto)
+        return false;
+    Node *gate = s->depth ? gate_behind(r, s) : NULL;
+    if (gate) {
+        put(r, "if (!");
+        render_expr(r, gate);
+        put(r, ")\n");
+        render_indent(r, s->depth + 1);
+        put(r, "continue;\n");
+        render_indent(r, s->depth);
+        return false;
+    }
+    const Stmt *const end = end_of(r, s);
+    bool inner = false, rolled;
+    for (const Stmt *t = s + 1; t < end; t++)
+        inner |= t->kind == STMT_LOOP && !render_is_short(r, t->node, &rolled);
+    if (inner || r->nheld || !idx_value(range->src[0], &extent) || extent % TOGETHER ||
+        extent <= TOGETHER)
+        return false;
+    for (const Stmt *t = s + 1; t < end && t->kind == STMT_LET; t++)
+        find_ahead(r, t->node, range);
+    if (!r->nheld)
+        return false;
+    const char *type = render_type(r, INGOT_INDEX);
+    sb_printf(r->sb, "for (%s ", type);
+    render_range(r, range);
+    sb_printf(r->sb, "_%d = 0; ", TOGETHER);
+    render_range(r, range);
+    sb_printf(r->sb, "_%d < %lld; ", TOGETHER, (long long)extent);
+    render_range(r, range);
+    sb_printf(r->sb, "_%d += %d) {\n", TOGETHER, TOGETHER);
+    render_declare_ahead(r, TOGETHER, s->depth + 1);
+    part(r, range, s->depth + 1);
+    render_load_ahead(r, s->depth + 2);
+    render_indent(r, s->depth + 1);
+    put(r, "}\n");
+    part(r, range, s->depth);
+    r->ahead_of = range;
+    return true;
+}
+
+void render_end_ahead(Render *r, const Stmt *s)
+{
+    if (!s->node || s->node != r->ahead_of)
+        return;
+    put(r, "}\n");
+    render_indent(r, s->depth);
+    r->ahead_of = NULL;
+    r->nheld = 0;
+}
