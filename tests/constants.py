@@ -142,6 +142,7 @@ BELOW_REASONS = {
     "kernel/kernel.c": {"63": "bits of a word, by a hash"},
     "kernel/kernel_text.c": {"MAX_TEXT": "characters", "32": "bits: serials above seeds"},
     "kernel/lanes.c": {"64": "bits: a column of ops.def", "32": "bits: a column of ops.def"},
+    "kernel/lower/bulk_weights.c": {"WHOLE": "cp.async.bulk: bytes, of which it copies multiples"},
     "kernel/lower/decompose.c": {
         "16": "bits of a type",
         "MOST": "numbers that f32 has exactly",

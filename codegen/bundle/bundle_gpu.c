@@ -296,7 +296,7 @@ static void look_at_kernel(const Bundle *b, int i)
     const Kernel *k = b->kernel[i];
     Gpu *g = b->gpu;
     const Tiles *tiles = &kernel_lowered(k, true)->tiles;
-    g->asked[i] = gpu_shared(tiles->k, k->narg, b->target);
+    g->asked[i] = gpu_asked(k, b->target);
     g->across[i] = tiles->tile[0].across != NULL;
     for (int j = 1; j < k->ntogether; j++)
         g->across[i] |= kernel_lowered(k->together[j], true)->tiles.tile[0].across != NULL;

@@ -88,7 +88,8 @@ static void start_kernels(StrBuf *sb, const Bundle *b)
     if (g->shared) {
         sb_printf(sb, "    static const unsigned shared[%s_KERNELS] = {", u);
         for (int i = 0; i < b->nkernel; i++)
-            sb_printf(sb, "%s%lld", i ? i % 12 ? ", " : ",\n        " : "", (long long)g->asked[i]);
+            sb_printf(sb, "%s%lld%s", i ? i % 12 ? ", " : ",\n        " : "",
+                      (long long)g->asked[i], gpu_bulk(b->kernel[i]) ? " | IGRT_EVENLY" : "");
         sb_puts(sb, "}; /* that groups ask for */\n");
     }
     if (b->p->ndevice > 1) {

@@ -165,7 +165,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     for (int i = 0; i < k->ntogether; i++)
         groups += kernel_groups(k->together[i]);
     product(sb, b, (group ? group : 1) * (groups ? groups : 1), groups ? 0 : n, extent);
-    sb_printf(sb, ", %d, %lld", group, (long long)gpu_shared(tiles->k, k->narg, b->target));
+    sb_printf(sb, ", %d, %lld", group, (long long)gpu_asked(k, b->target));
 }
 
 static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)

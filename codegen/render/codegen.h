@@ -63,13 +63,17 @@ typedef enum {
     NEED_MMA = 1 << 19,      /* igrt_mma.h */
     NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
     NEED_IMAGE = 1 << 21,    /* igrt_image.h */
+    NEED_BULK = 1 << 22,     /* igrt_bulk.h */
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */
 
-/* Bytes that a group shares where a launch has to ask for them, or 0: a kernel as it was lowered,
- * whose arguments are followed by places. */
+/* render_together.c: bytes that a group shares where a launch has to ask for them, or 0: a kernel
+ * as it was lowered, whose arguments are followed by places. */
 int64_t gpu_shared(const Kernel *lowered, int narg, const Target *);
+/* ... and with pieces of weights behind them (TRIGGER copied), as the launch says it. */
+int64_t gpu_asked(const Kernel *, const Target *);
+bool gpu_bulk(const Kernel *); /* has it such pieces? */
 /* render_together.c: one kernel function as text, without the comment on top; what it needs. */
 unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 /* Groups of a launch whose number no run changes. */

@@ -297,11 +297,9 @@ void c_file(StrBuf *sb, const Target *t, unsigned needs, const char *kernels)
     static const struct {
         unsigned need;
         const char *file;
-    } header[] = {{NEED_ACROSS, "igrt_across.h"},
-                  {NEED_RUN, "igrt_run.h"},
-                  {NEED_IMAGE, "igrt_image.h"},
-                  {NEED_MMA, "igrt_mma.h"},
-                  {NEED_WGMMA, "igrt_wgmma.h"}};
+    } header[] = {{NEED_ACROSS, "igrt_across.h"}, {NEED_RUN, "igrt_run.h"},
+                  {NEED_BULK, "igrt_bulk.h"},     {NEED_IMAGE, "igrt_image.h"},
+                  {NEED_MMA, "igrt_mma.h"},       {NEED_WGMMA, "igrt_wgmma.h"}};
     (void)kernels;
     sb_puts(sb, t->language->c->pragma);
     sb_puts(sb, t->features ? t->features : "");

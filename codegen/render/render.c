@@ -130,44 +130,10 @@ static void update(Render *r, const Stmt *stmt)
     }
 }
 
-/* A loop that fills a place element by element, some of which may be on their way together. */
-static bool gathers(const Render *r, const Node *range)
-{
-    const Linear *l = &r->l;
-    bool fills = false, one = false;
-    int at = 0;
-    for (int i = 0; i < l->tile->nfill; i++)
-        fills |= l->tile->fill[i].range == range;
-    while (fills && at < l->n && (l->stmt[at].kind != STMT_LOOP || l->stmt[at].node != range))
-        at++;
-    for (; fills && at < l->n && l->stmt[at].kind != STMT_END; at++)
-        one |= l->stmt[at].kind == STMT_STORE && store_chunk(l->stmt[at].node) == 1;
-    return one;
-}
-
 /* "const int i0" */
-static void coordinate(Render *r, const char *pattern, Node *range)
+void render_coordinate(Render *r, const char *pattern, Node *range)
 {
     render_declare(r, pattern, render_type(r, INGOT_INDEX), range_name(r, range));
-}
-
-/* An iteration or none. */
-static void once(Render *r, const Stmt *s)
-{
-    put(r, "if (");
-    if (s->zero) {
-        render_expr(r, s->zero);
-        put(r, " == 0 && ");
-    }
-    render_expr(r, s->from);
-    put(r, " < ");
-    render_expr(r, s->node->src[0]);
-    put(r, ") {\n");
-    render_indent(r, s->depth + 1);
-    coordinate(r, r->lang->constant, s->node);
-    put(r, " = ");
-    render_bare(r, s->from);
-    put(r, ";\n");
 }
 
 /* Type of a named value or accumulator. */
@@ -176,7 +142,7 @@ static void value_type(Render *r, Node *n)
     if (n->id < r->l.nknown && r->l.fragment[n->id])
         render_fragment_type(r, n);
     else if (render_is_digits(r, n))
-        put(r, "igrt_digits");
+        put(r, render_is_packed(r, n) ? "igrt_few" : "igrt_digits");
     else if (is_four(r, n))
         render_four_type(r, n);
     else if (is_vector(r, n) || (n->id < r->l.nknown && r->use[n->id].in_lanes))
@@ -244,6 +210,7 @@ static bool same_start(Render *r, const Stmt *a, const Stmt *b)
            !r->l.fragment[b->node->id] && is_vector(r, a->node) == is_vector(r, b->node) &&
            is_four(r, a->node) == is_four(r, b->node) &&
            render_is_digits(r, a->node) == render_is_digits(r, b->node) &&
+           render_is_packed(r, a->node) == render_is_packed(r, b->node) &&
            reduce_identity(r->k->c, a->node) == reduce_identity(r->k->c, b->node);
 }
 
@@ -291,40 +258,6 @@ static int accumulators(Render *r, const Stmt *s, const Stmt *end)
     return (int)(at - s);
 }
 
-/* How often the compiler is to write a loop's body out, where it is told at all. */
-static void unroll(Render *r, Node *n, int depth)
-{
-    bool rolled;
-    if (tc_rests(r->l.tile->tc) && n == r->l.tile->ahead_of) { /* where places lie is known then */
-        sb_printf(r->sb, "%s %d\n", r->lang->unroll, render_turns(r->l.tile));
-        render_indent(r, depth);
-    } else if (render_is_short(r, n, &rolled)) { /* so loads of several terms are under way */
-        put(r, r->lang->unroll);
-        put(r, rolled ? " 1\n" : "\n");
-        render_indent(r, depth);
-    }
-    if (r->l.tile->tc && gathers(r, n)) {
-        sb_printf(r->sb, "%s 8\n", r->lang->unroll);
-        render_indent(r, depth);
-    }
-}
-
-static void loop(Render *r, const Stmt *s)
-{
-    Node *range = s->node;
-    if (r->lang->unroll)
-        unroll(r, range, s->depth);
-    put(r, "for (");
-    coordinate(r, r->lang->variable, range);
-    sb_printf(r->sb, " = %d; ", s->from ? (int)s->from->arg.i : 0);
-    render_range(r, range);
-    put(r, " < ");
-    render_expr(r, s->upto ? s->upto : range->src[0]);
-    put(r, "; ");
-    render_range(r, range);
-    put(r, "++) {\n");
-}
-
 /* const igrt_f32x16 v3 = igrt_splat_f32x16(a1[v2]): its line waits for the first sum that takes it,
  * so that a C compiler has one number in all lanes at a time. */
 static void let_in_lanes(Render *r, const Stmt *s)
@@ -357,7 +290,18 @@ static void end_waiting(Render *r)
     r->nwaiting = 0;
 }
 
-/* With the lines that have waited for it in front. */
+/* Lines that have waited for what was written from `at` on come in front of it. */
+static void lines_before(Render *r, size_t at)
+{
+    if (!r->before.len)
+        return;
+    char *text = arena_strdup(r->arena, r->sb->data + at);
+    r->sb->len = at;
+    sb_write(r->sb, r->before.data, r->before.len);
+    put(r, text);
+    r->before.len = 0;
+}
+
 static void statement(Render *r, const Stmt *s)
 {
     const size_t at = r->sb->len;
@@ -369,13 +313,21 @@ static void statement(Render *r, const Stmt *s)
     if (s->kind == STMT_LET)
         r->use[s->node->id].let = true;
     render_statement(r, s);
-    if (!r->before.len)
-        return;
-    char *text = arena_strdup(r->arena, r->sb->data + at);
-    r->sb->len = at;
-    sb_write(r->sb, r->before.data, r->before.len);
-    put(r, text);
-    r->before.len = 0;
+    lines_before(r, at);
+}
+
+void render_with_lines(Render *r, const Stmt *s)
+{
+    statement(r, s);
+}
+
+void render_loop_end(Render *r, int depth)
+{
+    end_names(r, depth);
+    render_end_packed(r, depth);
+    render_end_bulk(r, depth);
+    render_indent(r, depth);
+    put(r, "}\n");
 }
 
 void render_statement(Render *r, const Stmt *s)
@@ -390,17 +342,14 @@ void render_statement(Render *r, const Stmt *s)
     if (fragment(r, s) || render_token(r, s))
         return;
     switch (s->kind) {
-    case STMT_LOOP:
-        if (s->from && s->from->op != OP_CONST)
-            once(r, s);
-        else if (!render_loop_ahead(r, s))
-            loop(r, s);
-        break;
+    case STMT_LOOP: render_loop(r, s); break;
     case STMT_ITEM: break; /* they stand before all others */
     case STMT_PARTS: r->lang->parts(r, s->depth); break;
     case STMT_END:
         end_names(r, s->depth);
         render_end_ahead(r, s);
+        render_end_packed(r, s->depth);
+        render_end_bulk(r, s->depth);
         if (!n && r->l.tile->box)
             render_loader_end(r, s->depth);
         else
@@ -466,7 +415,7 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
         if (tile_bound(r->l.tile, s->node) != bound)
             continue;
         render_indent(r, 0);
-        coordinate(r, r->lang->constant, s->node);
+        render_coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
         if (bound == BOUND_GRID && render_last_first(r, s->node))
@@ -568,7 +517,8 @@ static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
-    r->nrow = r->nrun = r->nheld = 0;
+    r->nrow = r->nrun = r->nheld = r->bulk_waited = 0;
+    r->packed = -1;
     r->loaded = r->stored = r->chained = NULL;
     map_free(&r->chains);
     r->seen = NULL;
@@ -582,9 +532,17 @@ static void statements(Render *r, const Tile *tile)
     if (runs || render_has_images(r))
         render_find_runs(r);
     render_find_digits(r);
-    int rows;
+    int rows, skip = 0, upto = -1; /* what has been written ahead */
     for (int i = 0; i < r->l.n; i++) {
         const Stmt *s = &r->l.stmt[i];
+        const size_t at = r->sb->len;
+        r->depth = s->depth;
+        if (s->kind == STMT_ACC && render_is_ahead(r, s->node)) {
+            name_value(r, s->node, s->depth);
+            continue;
+        }
+        if (i >= skip && i <= upto)
+            continue;
         if (s->kind != STMT_LET && s->kind != STMT_UPDATE && s->kind != STMT_PREFETCH)
             end_waiting(r);
         if (tile->tc && tile->tc->lanes)
@@ -595,6 +553,7 @@ static void statements(Render *r, const Tile *tile)
             (rows = render_four_stores(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_sums(r, s, r->l.n - i)) > 0 ||
             (rows = render_sums_across(r, s, r->l.n - i)) > 0) {
+            lines_before(r, at);
             i += rows - 1;
             continue;
         }
@@ -614,7 +573,13 @@ static void statements(Render *r, const Tile *tile)
                    (s->kind == STMT_LET &&
                     (is_named(r, s->node) || render_in_digits(r, s->node)))) {
             continue; /* it has come, or comes as a word */
+        } else if (s->kind == STMT_UPDATE && render_packs_too(r, s->node)) {
+            continue;
         } else if (s->kind != STMT_ITEM) {
+            int last = 0;
+            const int ahead = render_packs_ahead(r, s, &last);
+            skip = ahead ? i + ahead : skip;
+            upto = ahead ? i + last : upto;
             statement(r, s);
         }
     }
@@ -686,12 +651,6 @@ static void render_tile(Render *r, const Tile *tile)
     statements(r, tile);
     put(r, tile->ranks ? "    igrt_cluster_meet();\n" : ""); /* others read its places till then */
     map_free(&r->splats);
-}
-
-int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
-{
-    int64_t bytes = t->gpu ? place_offset(lowered, narg, lowered->narg) : 0;
-    return bytes > t->machine.shared_static ? bytes : 0;
 }
 
 /* Does the remainder read what the whole blocks do, in one outermost loop over the same? */

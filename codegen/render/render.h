@@ -45,10 +45,12 @@ struct Render {
     const Stmt *loaded, *stored; /* up to which the operands of stores have come; are used */
     struct Run *run;             /* neighbours that are loaded together */
     int nrun;
-    int *run_of;              /* by id of a load: 1 + its run, 0: it has none */
-    struct HeldLoad *held;    /* loads that came before the kernel waited */
-    int nheld, crowd;         /* groups that are to have registers beside each other, or 0 */
-    Node *ahead_of;           /* the counter of the loop that comes in parts (render_loops.c) */
+    int *run_of;           /* by id of a load: 1 + its run, 0: it has none */
+    struct HeldLoad *held; /* loads that came before the kernel waited */
+    int nheld, crowd;      /* groups that are to have registers beside each other, or 0 */
+    Node *ahead_of;        /* the counter of the loop that comes in parts (render_loops.c) */
+    int packed;            /* N of the factors qN packed last that can be seen; or -1 */
+    int bulk_waited; /* 1 + the depth at which pieces of weights are known to be there, or 0 */
     struct DigitSum **digits; /* by id of a sum of digits in words, or NULL: there are none */
     bool *digit_load;         /* by id of a load: only such sums read it */
     Node **
@@ -166,6 +168,12 @@ void print_shortest(StrBuf *, double, bool is_f32);
 
 /* render.c */
 void render_statement(Render *, const Stmt *);
+void render_with_lines(Render *, const Stmt *); /* and what has to come before it */
+void render_loop_end(Render *, int depth);
+/* "const int i0" */
+void render_coordinate(Render *, const char *pattern, Node *range);
+/* render_loop_text.c: where a loop begins, behind its indent. */
+void render_loop(Render *, const Stmt *);
 
 /* ---- render_masked.c ------------------------------------------------------------------------ */
 
@@ -176,6 +184,8 @@ void render_masked_group(Render *, const Stmt *wait);
 /* A loop of one item in parts, whose loads come together; false: it is none. What ends it. */
 bool render_loop_ahead(Render *, const Stmt *);
 void render_end_ahead(Render *, const Stmt *);
+/* Is the loop unrolled, but for one that is `rolled` in turn? */
+bool render_is_short(const Render *, const Node *range, bool *rolled);
 
 /* ---- render_expr.c -------------------------------------------------------------------------- */
 
@@ -246,14 +256,35 @@ void render_hold_ahead(Render *, Node *load);
 void render_declare_ahead(Render *, int n, int depth);
 void render_load_ahead(Render *, int depth);
 
-/* The word that has the byte: h3[r0_o], or what is loaded there. */
-void render_word_of(Render *, Node *load);
+/* The word that has the byte: h3[r0_o], or what is loaded there; behind the loop along its bytes if
+ * that has ended. */
+void render_word_of(Render *, Node *load, bool ended);
+
+/* ---- render_bulk.c -------------------------------------------------------------------------- */
+
+/* Before the wait for kernels before this one: pieces of weights are asked for. */
+void render_bulk_begin(Render *);
+bool render_is_bulk(const Render *, const Node *load); /* is it of such a piece? */
+/* An element of it, or the word of which the loop `along` goes along the bytes. */
+void render_bulk(Render *, Node *load);
+void render_bulk_word(Render *, Node *load, Node *along);
+void render_end_bulk(Render *, int depth); /* a loop has ended */
+/* All pieces are there from here on, behind factors qN[last]. */
+void render_bulk_there(Render *, int depth, int64_t last);
+
 /* ---- render_digits.c ------------------------------------------------------------------------ */
 
 /* Of the tile that is written: sums of products with digits of words. */
 void render_find_digits(Render *);
 bool render_is_digits(const Render *, const Node *sum);
 bool render_in_digits(const Render *, const Node *load); /* do only these read it? */
+bool render_is_packed(const Render *, const Node *sum);  /* the factors of a word's digits are */
+bool render_packs_too(const Render *, const Node *sum);  /* another sum packs the same factors */
+void render_end_packed(Render *, int depth);             /* a loop has ended */
+/* Before a loop in whose every iteration factors are packed: all of them are.  Which statement of
+ * it begins what has packed them, and up to which (last); 0: none are. */
+int render_packs_ahead(Render *, const Stmt *, int *last);
+bool render_is_ahead(const Render *, const Node *sum); /* are they, of this sum? */
 void render_digits_add(Render *, Node *sum);
 void render_digits_sum(Render *, Node *sum);
 

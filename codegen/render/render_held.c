@@ -139,7 +139,7 @@ static bool is_weight(const Render *r, const Node *n)
     return n->nsrc == 3 && arg < r->narg && r->k->args[arg].early && !r->k->args[arg].written &&
            node_is_const_i(n->src[1], 1) && !n->arg.i && n->id < r->l.nknown &&
            !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n) &&
-           (!r->nrun || !r->run_of[n->id]);
+           (!r->nrun || !r->run_of[n->id]) && !render_is_bulk(r, n);
 }
 
 const HeldLoad *render_held_of(const Render *r, const Node *load)
@@ -268,6 +268,7 @@ void render_hold(Render *r, const Stmt *wait)
     Open open = {.n = 0};
     r->nheld = 0;
     r->held = NULL;
+    render_bulk_begin(r);
     if (!r->lang->begin || !r->lang->runs || r->l.tile->tc || r->l.wide)
         return;
     for (const Stmt *s = wait; s < r->l.stmt + r->l.n; s++) {
@@ -310,10 +311,14 @@ static void counters(Render *r, const HeldLoad *h, bool behind)
     }
 }
 
-void render_word_of(Render *r, Node *load)
+void render_word_of(Render *r, Node *load, bool ended)
 {
-    const HeldLoad *h = render_held_of(r, load);
     Node *const range = render_run_of(r, load);
+    if (render_is_bulk(r, load)) {
+        render_bulk_word(r, load, range);
+        return;
+    }
+    const HeldLoad *h = render_held_of(r, load);
     if (h) {
         sb_printf(r->sb, "h%d[", h->number);
         counters(r, h, false);
@@ -321,9 +326,14 @@ void render_word_of(Render *r, Node *load)
         return;
     }
     sb_printf(r->sb, "igrt_word_at(a%lld + (", (long long)load->src[0]->arg.i);
-    render_expr(r, load->src[2]);
-    put(r, " - ");
-    render_range(r, range);
+    if (ended) {
+        Node *zero = idx(r->k->c, 0);
+        render_expr(r, substitute(r->k->c, load->src[2], 1, &range, &zero));
+    } else {
+        render_expr(r, load->src[2]);
+        put(r, " - ");
+        render_range(r, range);
+    }
     put(r, "))");
 }
 

@@ -164,10 +164,13 @@ void render_load(Render *r, Node *n)
     }
     if (small)
         render_igrt(r, "%s_to_f32(", dtype_info[n->dtype].name);
-    const struct HeldLoad *early = render_held_of(r, n);
-    Node *range = early ? NULL : render_run_of(r, n);
-    range = early || range ? range : run_of(r, n, true);
-    if (early)
+    const bool bulk = render_is_bulk(r, n);
+    const struct HeldLoad *early = bulk ? NULL : render_held_of(r, n);
+    Node *range = early || bulk ? NULL : render_run_of(r, n);
+    range = early || bulk || range ? range : run_of(r, n, true);
+    if (bulk)
+        render_bulk(r, n);
+    else if (early)
         render_held(r, early);
     else if (range)
         element_of_run(r, n, range);

@@ -39,3 +39,28 @@ unsigned render_kernel(StrBuf *sb, const Target *t, const Kernel *k, const char 
     return k->ntogether ? render_together(sb, t, k, function_name)
                         : render_one(sb, t, k, NULL, function_name);
 }
+
+int64_t gpu_shared(const Kernel *lowered, int narg, const Target *t)
+{
+    int64_t bytes = t->gpu ? place_offset(lowered, narg, lowered->narg) : 0;
+    return bytes > t->machine.shared_static ? bytes : 0;
+}
+
+bool gpu_bulk(const Kernel *k)
+{
+    const Lowered *l = kernel_lowered(k->ntogether ? k->together[0] : k, true);
+    return l->tiles.n && l->linear[0].nbulk;
+}
+
+int64_t gpu_asked(const Kernel *k, const Target *t)
+{
+    int64_t most = 0;
+    for (int i = 0; i < (k->ntogether ? k->ntogether : 1); i++) {
+        const Kernel *one = k->ntogether ? k->together[i] : k;
+        const Lowered *l = kernel_lowered(one, true);
+        const int64_t bytes =
+            gpu_shared(l->tiles.k, one->narg, t) + (l->tiles.n ? l->linear[0].bulk_bytes : 0);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}

@@ -159,6 +159,45 @@ static bool is_whole(const Stream *s, const Machine *m)
     return 2 * s->along > half_group(m);
 }
 
+/* Rows of digits that come to a group as a piece: so many that an item has words enough, and the
+ * group bytes enough, for what it makes of the vector to be little beside; but groups, and items,
+ * for each processor, and room for three groups on it.  words: of a row; digits: sums. */
+static Stream copied_stream(int64_t results, int64_t in, int64_t words, const Machine *m,
+                            int digits)
+{
+    enum { TURNS = 2, FEW = 8, GROUPS = 3, SHARES = 8 };
+    Stream s = {2 * half_group(m), 1, 1};
+    const int64_t row = digits * words * WORD, most = m->shared / GROUPS,
+                  full = items_at_once(m) - items_at_once(m) / SHARES;
+    if (words < TURNS * s.along)
+        s.along = half_group(m);
+    while (s.along > m->warp && words % s.along)
+        s.along /= 2;
+    while (s.rows * digits * words < DIGIT_ROWS * MOST_TURNS * s.along ||
+           s.rows * row < m->shared / SHARES)
+        s.rows *= 2;
+    while (s.rows > 1 && s.rows * (row + row / SHARES) > most) /* with scales */
+        s.rows /= 2;
+    while (s.rows > 1 &&
+           (in % s.rows || results * s.along / s.rows < (s.rows > FEW ? full : full / 2)))
+        s.rows /= 2;
+    return s;
+}
+
+/* Are its bytes two digits each, along an axis of their own, whose factors may be rounded?  They
+ * are multiplied as they come then (render_digits.c). */
+static bool has_halves(const Nest *n, const View *v, const VectorProduct *p)
+{
+    enum { HALVES = 2 };
+    bool halves = p->digits == NULL;
+    for (int k = 0; k < v->nreduce; k++)
+        for (uint32_t i = reduce_ranges(v->reduce[k]); i < v->reduce[k]->nsrc; i++)
+            halves |= range_extent(v->reduce[k]->src[i]) == HALVES && p->matrix &&
+                      !depends_on(p->matrix, v->reduce[k]->src[i]);
+    return halves && n->target->triggers && n->target->rounds &&
+           machine_copies(&n->target->machine);
+}
+
 /* results: all of them; in: that of the axis that a group has some of; digits: sums over matrices
  * of digits, 0: they are none. */
 static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machine *m, int digits)
@@ -397,12 +436,15 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
         return false;
     const View v = kernel_view(n->k);
     int digits = 0, products = 0;
+    bool copied = p[0].digits != NULL;
     for (int i = 0; i < nsum; i++) {
         digits += p[i].digits != NULL;
         products += p[i].matrix != NULL;
+        copied &= has_halves(n, &v, &p[i]);
     }
-    Stream s =
-        stream_of(all, n->axis[results].extent, n->axis[p[0].blocks].extent / p[0].run, m, digits);
+    const int64_t accesses = n->axis[p[0].blocks].extent / p[0].run;
+    Stream s = copied ? copied_stream(all, n->axis[results].extent, accesses, m, digits)
+                      : stream_of(all, n->axis[results].extent, accesses, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
     const bool whole = m->units && m->subgroup && (p[0].digits || is_whole(&s, m));
     if (whole && products == 1 && !digits)
@@ -427,6 +469,6 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     }
     forget_same(n, want);
     if (n->target->triggers && whole)
-        (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
+        (void)nest_opt(n, OPT_TRIGGER, copied ? "copied" : "waited", 0);
     return true;
 }

@@ -111,6 +111,13 @@ typedef struct {
     bool meets; /* of a BARRIER: all items of all groups of the cluster have come here */
     bool async; /* of a STORE: a copy that is under way until it is waited for */
 } Stmt;
+/* A piece of a weight that is copied to what a group shares, before the kernel waits
+ * (bulk_weights.c): so many bytes of the argument, from element `from` on. */
+typedef struct {
+    int arg;
+    Node *from;
+    int64_t bytes, at; /* at: where it lies among the others */
+} BulkWeight;
 typedef struct {
     Arena *arena;
     const Tile *tile;
@@ -132,6 +139,9 @@ typedef struct {
     uint8_t *fragment;
     bool wide;    /* some coordinate needs 64 bits */
     bool in_turn; /* some sums come after others over the same terms */
+    BulkWeight *bulk;
+    int nbulk;
+    int64_t bulk_bytes; /* of all */
 } Linear;
 
 /* pair_stores.c: whether b is the element behind a, and both can be stored together. */

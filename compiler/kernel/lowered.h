@@ -20,7 +20,7 @@
 
 #include "linear.h"
 
-enum { LOWER_PASSES = 15 };
+enum { LOWER_PASSES = 16 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;

@@ -103,6 +103,7 @@ typedef struct {
 typedef enum {
     TRIGGER_NOT,
     TRIGGER_WAITED, /* when this one has waited for those before it */
+    TRIGGER_COPIED, /* at once; its weights are asked for before it waits (bulk_weights.c) */
     TRIGGER_SUMMED  /* when its sums of products are done */
 } Trigger;
 

@@ -60,6 +60,7 @@ struct Target {
     const char *runtime; /* prefix of its types in runtime_min: "igrt_cl" */
     bool images;         /* an argument may be one (IMAGE) */
     int branches;  /* in a run of which the host decides nothing: so many inside one another */
+    bool rounds;   /* factors of weights of few bits may have 15 bits: --precision narrow */
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */
     bool records;  /* its driver makes one launch of what is enqueued, again and again */

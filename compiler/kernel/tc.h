@@ -179,6 +179,11 @@ static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
 }
+/* Has a processor copies of pieces to what a group shares? Those that boxes come by. */
+static inline bool machine_copies(const Machine *m)
+{
+    return m->units >> TC_WGMMA64_F16 & 1;
+}
 /* How many steps of a loop over terms may be straight-line code?  More where the items of a warp
  * multiply once each. */
 static inline int tc_straight(const Tc *u)

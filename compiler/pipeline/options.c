@@ -164,6 +164,7 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
     }
     if (!precision_wanted(c, INGOT_PRECISION_TF32))
         t->machine.units &= ~(1u << TC_MMA_TF32);
+    t->rounds = ingot_precision_of(c) == INGOT_PRECISION_NARROW && !c->nprecision;
     bool ram = o->prefer && !strcmp(o->prefer, "ram");
     if (o->prefer)
         t->machine.byte = ram ? DEAR : 0;

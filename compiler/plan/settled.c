@@ -9,13 +9,16 @@
  *
  * A kernel that triggers has waited before.  So whoever begins behind it finds all done but this
  * one.  A kernel that reads what is settled triggers before it waits: what may run beside it may
- * run beside the next one too.  No kernel stores before it has waited, and each waits: whoever has
- * waited for the one before it has waited for all.
+ * run beside the next one too; so does one that has asked for its weights (TRIGGER copied).  No
+ * kernel stores before it has waited, and each waits: whoever has waited for the one before it has
+ * waited for all.
  *
  * Steps that are one launch (together.c) begin together.
  *
  * Requires the places of all buffers, and which steps are one launch.  Leaves KernelArg.settled,
  * which holds for all steps of a kernel. */
+#include <string.h>
+
 #include "plan.h"
 
 /* The first step of the launch that a step belongs to. */
@@ -31,6 +34,15 @@ static bool triggers(const Kernel *k)
 {
     for (int i = 0; i < k->nopt; i++)
         if (k->opts[i].kind == OPT_TRIGGER)
+            return true;
+    return false;
+}
+
+/* Of a kernel that triggers before it waits, whatever it reads. */
+static bool begins_others(const Kernel *k)
+{
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].kind == OPT_TRIGGER && !strcmp(k->opts[i].axis, "copied"))
             return true;
     return false;
 }
@@ -88,7 +100,7 @@ static void settle_block(const Block *b, bool known)
             if (!before || before->kind != STEP_KERNEL || before->device != s->device ||
                 !triggers(before->kernel))
                 first = begin;
-            else if (!known || !is_ahead(before))
+            else if (!begins_others(before->kernel) && (!known || !is_ahead(before)))
                 first = launch_of(b, begin - 1);
             settle_step(b, s, begin, first);
         }

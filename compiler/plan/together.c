@@ -32,7 +32,7 @@ static bool waits_early(const Kernel *k)
 {
     bool waited = false;
     for (int i = 0; i < k->nopt; i++) {
-        waited |= k->opts[i].kind == OPT_TRIGGER && !strcmp(k->opts[i].axis, "waited");
+        waited |= k->opts[i].kind == OPT_TRIGGER && strcmp(k->opts[i].axis, "summed") != 0;
         if (k->opts[i].tma || k->opts[i].kind == OPT_TC)
             return false;
     }

@@ -199,10 +199,12 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
 
 
-def digits(ingot, work, name, target, sizes):
-    """Matrices of 4-bit digits in blocks, with a scale each, times a vector: one, and two, which one
-    loop has."""
-    (rows, terms), block = sizes, 32
+NARROW = ["--precision", "narrow"]
+
+
+def made_of_digits(rows, terms):
+    """Matrices of 4-bit digits in blocks, with a scale each, times a vector: one, and two."""
+    block = 32
     shape = {"K": terms, "N": rows, "bits": 4, "block_size": block, "domain": "com.microsoft"}
     packed = np.random.default_rng(2).integers(0, 256, (2, rows, terms // block, block // 2))
     scales = [some(rows * terms // block, dtype=np.float32) / 100 * k for k in (1, -1)]
@@ -215,15 +217,37 @@ def digits(ingot, work, name, target, sizes):
         ("Sigmoid", ["g"], "v"),
         ("Mul", ["u", "v"], "y"),
     ]
-    y, text = ("y", F, [1, rows]), "igrt_digits_add("
-    x = [("x", F, [1, terms])]
-    of_one = x, [one, ("Neg", ["u"], "y")], y, weights
-    of_two = x, gate, y, [*weights, *more]
+    x, y = [("x", F, [1, terms])], ("y", F, [1, rows])
+    return (x, [one, ("Neg", ["u"], "y")], y, weights), (x, gate, y, [*weights, *more])
+
+
+# Weights that come as pieces, and faults of their text.
+PIECES = (
+    made_of_digits(768, 1024)[0],
+    2e-4,
+    {
+        "no wait for pieces": ("igrt_bulk_wait_behind(bulk_token, ", "(0 * "),
+        "no barrier behind their token": ("__syncthreads();\n    int there", "int there"),
+    },
+)
+
+
+def digits(ingot, work, name, target, sizes):
+    """One matrix, and two, which one loop has; then by factors of 15 bits, and weights that come as
+    pieces."""
+    of_one, of_two = made_of_digits(*sizes)
+    text = "igrt_digits_add("
     two = beside(ingot, work, f"{name}_gate", target, of_two, 1e-6, [text])
     (kernels,) = two[0].bundle.glob("*_kernels.cu")
     if kernels.read_text().count("JOIN ") != 1:
         raise Wrong("digits_gate: each sum has a loop of its own")
-    return beside(ingot, work, name, target, of_one, 1e-6, [text]), two
+    texts = ["igrt_packed_sum(", "igrt_bulk(", "igrt_bulk_wait_behind("]
+    return (
+        beside(ingot, work, name, target, of_one, 1e-6, [text]),
+        two,
+        beside(ingot, work, f"{name}_packed", target, of_one, 2e-4, texts, NARROW),
+        beside(ingot, work, f"{name}_gate_packed", target, of_two, 2e-4, texts, NARROW),
+    )
 
 
 def gelu(rows, columns):

@@ -42,6 +42,8 @@ try:
         H,
         I,
         L,
+        NARROW,
+        PIECES,
         Pair,
         U,
         beside,
@@ -701,6 +703,7 @@ FAULTS = {
         3e-3,
         {"no barrier of the cluster": ("barrier.cluster.wait.acquire.aligned;", "")},
     ),
+    ("pieces", "cuda:sm_90a"): PIECES,
 }
 
 
@@ -711,7 +714,7 @@ def replaced(old, new, text):
 def faults(ingot, work):
     pairs = programs(
         [
-            Pair(ingot, work, name, target, made, tolerance)
+            Pair(ingot, work, name, target, made, tolerance, NARROW if name == "pieces" else ())
             for (name, target), (made, tolerance, _) in FAULTS.items()
         ]
     )

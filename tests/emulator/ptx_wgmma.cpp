@@ -19,6 +19,12 @@ struct Box {
     uint32_t to;
     int place[AXES], tap[AXES];
 };
+/* Bytes that lie side by side. */
+struct Piece {
+    uint32_t to;
+    const unsigned char *from;
+    int bytes;
+};
 struct Token {
     int arrivals, left;
     int64_t bytes = 0; /* that are still to come */
@@ -26,6 +32,7 @@ struct Token {
     bool fenced = false;
     unsigned owner;
     std::vector<Box> boxes;
+    std::vector<Piece> pieces;
 };
 /* A product of the 128 items. */
 struct Work {
@@ -164,8 +171,19 @@ static void deliver(Token &t, const Box &b)
     settle(t);
 }
 
+static void deliver(Token &t, const Piece &p)
+{
+    memcpy(at(p.to), p.from, (size_t)p.bytes);
+    t.bytes -= p.bytes;
+    settle(t);
+}
+
 static void deliver_all(Token &t)
 {
+    const std::vector<Piece> pieces = std::move(t.pieces);
+    t.pieces.clear();
+    for (const Piece &p : pieces)
+        deliver(t, p);
     const std::vector<Box> boxes = std::move(t.boxes);
     t.boxes.clear();
     for (const Box &b : boxes)
@@ -181,6 +199,21 @@ void wait_for_token(uint32_t token, int parity)
             deliver_all(t);
         return (int)(t.phase & 1) != parity;
     });
+}
+
+void piece(uint32_t to, const void *from, int bytes, uint32_t token)
+{
+    enum { WHOLE = 16 };
+    Token &t = token_at(token);
+    const Piece p = {to, (const unsigned char *)from, bytes};
+    if (!t.fenced)
+        fault("a piece by an mbarrier whose beginning the async proxy may not have seen");
+    if (to % WHOLE || (uintptr_t)from % WHOLE || bytes % WHOLE || bytes <= 0)
+        fault("cp.async.bulk: no whole pieces of 16 bytes");
+    if (is_backward())
+        deliver(t, p);
+    else
+        t.pieces.push_back(p);
 }
 
 void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank, const int *tap)

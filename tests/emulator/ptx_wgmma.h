@@ -26,6 +26,7 @@ void begin_token(uint32_t token, int arrivals);
 void fence_tokens();
 void arrive_at(uint32_t token, int bytes);
 void wait_for_token(uint32_t token, int parity);
+void piece(uint32_t to, const void *from, int bytes, uint32_t token);
 void box(uint32_t to, const void *map, uint32_t token, const int *place, int rank,
          const int *tap = nullptr);
 
@@ -50,6 +51,12 @@ static inline void mbarrier_try_wait_parity_shared__cta_b64(const char *, uint32
 {
     gpu::wait_for_token(token, parity);
 }
+static inline void mbarrier_try_wait_parity_shared__cta_b64(const char *, int &there,
+                                                            uint32_t token, int parity, int = 0)
+{
+    gpu::wait_for_token(token, parity);
+    there = 0;
+}
 static inline void mbarrier_arrive_expect_tx_shared__cta_b64(const char *, uint32_t token,
                                                              int bytes)
 {
@@ -73,6 +80,12 @@ static inline void setmaxnreg_dec_sync_aligned_u32(const char *, int)
 }
 static inline void setmaxnreg_inc_sync_aligned_u32(const char *, int)
 {
+}
+
+static inline void cp_async_bulk_shared__cluster_global_mbarrier__complete_tx__bytes(
+    const char *, uint32_t to, const void *from, int bytes, uint32_t token)
+{
+    gpu::piece(to, from, bytes, token);
 }
 
 #define BOX(n)                                                                           \

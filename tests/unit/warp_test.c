@@ -295,7 +295,7 @@ static void next_begins(void **state)
     }
     NestRun r = prepare(&constant, "");
     refusal(r.nest, "TRIGGER summed", "whose operands STAGE brings ahead");
-    refusal(r.nest, "TRIGGER never", "TRIGGER waited or TRIGGER summed");
+    refusal(r.nest, "TRIGGER never", "TRIGGER waited, TRIGGER copied or TRIGGER summed");
     refusal(r.nest, "TRIGGER waited", NULL);
     refusal(r.nest, "TRIGGER waited", "it is said already");
     run_free(&r);

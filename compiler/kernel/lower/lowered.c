@@ -24,6 +24,7 @@ const LowerPass lower_pass[LOWER_PASSES] = {
     {"producer", "STAGE .. move tma: an item that has boxes copied", NULL, producer},
     {"cluster_sums", "BIND cluster: groups join their sums", NULL, cluster_sums},
     {"trigger", "when this kernel and the next one begin", NULL, trigger},
+    {"bulk_weights", "TRIGGER copied: pieces of weights that come at once", NULL, bulk_weights},
     {"pair_stores", "neighbours are stored together", NULL, pair_stores},
 };
 

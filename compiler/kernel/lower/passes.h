@@ -88,6 +88,8 @@ bool pipeline_copies(Linear *, const Kernel *);
 bool producer(Linear *, const Kernel *);
 bool cluster_sums(Linear *, const Kernel *);
 bool trigger(Linear *, const Kernel *);
+/* TRIGGER copied: weights of which each group has a piece come before the wait. */
+bool bulk_weights(Linear *, const Kernel *);
 /* Neighbours that can be stored together (are_neighbours()) stand one after the other. */
 bool pair_stores(Linear *, const Kernel *);
 

@@ -3,7 +3,8 @@
  *
  *     let v0 = a2[..]          a constant: nothing to wait for
  *     depend                   before the outermost loop with the first access to what is none
- *     next                     TRIGGER waited: the next kernel may begin, and wait in its turn
+ *     next                     TRIGGER waited: the next kernel may begin, and wait in its turn;
+ *                              TRIGGER copied: it stands before all others
  *     loop r
  *         s += a1[..] * v0
  *     end
@@ -32,6 +33,14 @@ static int first_access(const Linear *l, const bool *depends)
     return first;
 }
 
+static int items_end(const Linear *l)
+{
+    int at = 0;
+    while (at < l->n && l->stmt[at].kind == STMT_ITEM)
+        at++;
+    return at;
+}
+
 bool trigger(Linear *l, const Kernel *k)
 {
     if (!l->items)
@@ -46,7 +55,9 @@ bool trigger(Linear *l, const Kernel *k)
               at = first_access(l, depends_on_earlier(a, l, k, false));
     arena_free(a);
     stmt_insert(l, at, &(Stmt){.kind = STMT_DEPEND}, 1);
-    if (l->tile->trigger == TRIGGER_WAITED)
+    if (l->tile->trigger == TRIGGER_COPIED)
+        stmt_insert(l, items_end(l), &(Stmt){.kind = STMT_NEXT}, 1);
+    else if (l->tile->trigger == TRIGGER_WAITED)
         stmt_insert(l, any < at ? any : at + 1, &(Stmt){.kind = STMT_NEXT}, 1);
     return true;
 }

@@ -9,16 +9,19 @@
 
 const char *opt_trigger(Nest *n, const Opt *o)
 {
-    const bool waited = !strcmp(o->axis, "waited");
+    const bool copied = !strcmp(o->axis, "copied"), waited = copied || !strcmp(o->axis, "waited");
     if (n->shared && !(n->target && n->target->triggers))
         return opt_refuse(n, "TRIGGER: kernels of this target begin when those before them end");
     if (n->trigger)
         return opt_refuse(n, "TRIGGER %s: it is said already", o->axis);
     if (!waited && strcmp(o->axis, "summed") != 0)
-        return opt_refuse(n, "TRIGGER %s: TRIGGER waited or TRIGGER summed", o->axis);
+        return opt_refuse(n, "TRIGGER %s: TRIGGER waited, TRIGGER copied or TRIGGER summed",
+                          o->axis);
     if (!waited && !(n->tc && n->tc->lanes && n->nstage && n->stage[0].depth))
         return opt_refuse(n, "TRIGGER summed: it is for sums of a matrix unit whose operands STAGE "
                              "brings ahead");
-    n->trigger = waited ? TRIGGER_WAITED : TRIGGER_SUMMED;
+    if (copied && n->shared && !machine_copies(&n->target->machine))
+        return opt_refuse(n, "TRIGGER copied: this machine has no copies to what a group shares");
+    n->trigger = copied ? TRIGGER_COPIED : waited ? TRIGGER_WAITED : TRIGGER_SUMMED;
     return NULL;
 }
