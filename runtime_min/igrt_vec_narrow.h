@@ -22,9 +22,26 @@
 #define IGRT_WIDEN_u16(N, p) IGRT_WIDEN(u16, N, p)
 #define IGRT_WIDEN_i8(N, p) IGRT_WIDEN_i8x##N(p)
 #define IGRT_WIDEN_u8(N, p) IGRT_WIDEN_u8x##N(p)
+#if defined(__AVX512VL__) && !defined(__clang__)
+/* gcc 12 makes one instruction of bytes that are widened and a mask for the lanes, and then fails
+ * ("could not split insn"): it does not see what has widened them. */
+#define IGRT_WIDENED(N, H)                                  \
+    IGRT_VEC igrt_i32x##N igrt_widened_i32x##N(__m##H##i v) \
+    {                                                       \
+        __asm__("" : "+v"(v));                              \
+        return (igrt_i32x##N)v;                             \
+    }
+IGRT_WIDENED(4, 128)
+IGRT_WIDENED(8, 256)
+#define IGRT_WIDENED_4(v) igrt_widened_i32x4(v)
+#define IGRT_WIDENED_8(v) igrt_widened_i32x8(v)
+#else
+#define IGRT_WIDENED_4(v) ((igrt_i32x4)(v))
+#define IGRT_WIDENED_8(v) ((igrt_i32x8)(v))
+#endif
 #if defined(__SSE4_1__)
-#define IGRT_WIDEN_i8x4(p) ((igrt_i32x4)_mm_cvtepi8_epi32(_mm_loadu_si32(p)))
-#define IGRT_WIDEN_u8x4(p) ((igrt_i32x4)_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
+#define IGRT_WIDEN_i8x4(p) IGRT_WIDENED_4(_mm_cvtepi8_epi32(_mm_loadu_si32(p)))
+#define IGRT_WIDEN_u8x4(p) IGRT_WIDENED_4(_mm_cvtepu8_epi32(_mm_loadu_si32(p)))
 #elif defined(__SSE2__)
 #define IGRT_BYTES(lo, hi) _mm_unpacklo_epi16(lo, _mm_unpacklo_epi8(lo, hi))
 #define IGRT_WIDEN_i8x4(p) \
@@ -37,8 +54,8 @@
 #endif
 #if defined(__AVX2__)
 #define IGRT_EIGHT(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))
-#define IGRT_WIDEN_i8x8(p) ((igrt_i32x8)_mm256_cvtepi8_epi32(IGRT_EIGHT(p)))
-#define IGRT_WIDEN_u8x8(p) ((igrt_i32x8)_mm256_cvtepu8_epi32(IGRT_EIGHT(p)))
+#define IGRT_WIDEN_i8x8(p) IGRT_WIDENED_8(_mm256_cvtepi8_epi32(IGRT_EIGHT(p)))
+#define IGRT_WIDEN_u8x8(p) IGRT_WIDENED_8(_mm256_cvtepu8_epi32(IGRT_EIGHT(p)))
 #else
 #define IGRT_WIDEN_i8x8(p) IGRT_WIDEN(i8, 8, p)
 #define IGRT_WIDEN_u8x8(p) IGRT_WIDEN(u8, 8, p)

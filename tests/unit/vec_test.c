@@ -255,6 +255,35 @@ static void apart(void **state)
         assert_int_equal(t[i], 3 * i - 5);
 }
 
+/* Bytes that are widened and then chosen by a mask, in a loop, as padded windows have them. */
+#define MASKED(N, T, E)                                                                          \
+    {                                                                                            \
+        E p[N + 1];                                                                              \
+        int32_t t[N];                                                                            \
+        for (int i = 0; i <= N; i++)                                                             \
+            p[i] = (E)next();                                                                    \
+        igrt_i32x##N s = igrt_splat_i32x##N(0);                                                  \
+        for (int r = 0; r < 2; r++)                                                              \
+            s = igrt_add_i32x##N(                                                                \
+                s,                                                                               \
+                igrt_where_i32x##N(igrt_lt_i32x##N(igrt_iota_i32x##N(r), igrt_splat_i32x##N(3)), \
+                                   igrt_load_##T##_i32x##N(p + r), igrt_splat_i32x##N(0)));      \
+        igrt_store_i32x##N(t, s);                                                                \
+        for (int i = 0; i < N; i++)                                                              \
+            assert_int_equal(t[i], (i < 3 ? p[i] : 0) + (i < 2 ? p[i + 1] : 0));                 \
+    }
+
+static void masked_bytes(void **state)
+{
+    (void)state;
+    MASKED(4, i8, int8_t)
+    MASKED(4, u8, uint8_t)
+    MASKED(8, i8, int8_t)
+    MASKED(8, u8, uint8_t)
+    MASKED(16, i8, int8_t)
+    MASKED(8, i16, int16_t)
+}
+
 #define SMALL(N, T, TO, FROM)                                                                  \
     for (uint32_t u = 0; u < 65536; u += N) {                                                  \
         for (int i = 0; i < N; i++)                                                            \
@@ -686,6 +715,7 @@ int main(void)
         cmocka_unit_test(wide8),
         cmocka_unit_test(wide_parts),
         cmocka_unit_test(apart),
+        cmocka_unit_test(masked_bytes),
         cmocka_unit_test(rows_to_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
