@@ -197,8 +197,9 @@ int64_t vectors_for_parts(const Nest *nest, const View *v, const LoopPlace *plac
         access_stride(nest->k, load, last, &stride) && stride == 1 && line > 1 ? line : 1;
     for (int i = 0; i < n - 1; i++)
         outer = sat_mul(outer, place[i].range->hi + 1);
-    while (vectors > least && (whole % vectors || (double)sat_mul(outer, whole / vectors) < worth))
-        vectors--;
+    for (int64_t fewer = most - 1;
+         fewer >= least && (double)sat_mul(outer, whole / vectors) < worth; fewer--)
+        vectors = whole % fewer ? vectors : fewer;
     return vectors;
 }
 
