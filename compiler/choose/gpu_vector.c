@@ -422,8 +422,8 @@ static int64_t held_rows(const Nest *n, const Buffer *const *bufs, const VectorP
                   vector = constant_words(n, bufs, p, results, s->along, false);
     const bool many =
         2 * all / s->rows * s->along >= MANY_WAVES * items_at_once(&n->target->machine);
-    return many && s->rows * row <= HELD_WORDS && s->rows * row + vector > HELD_WORDS ? s->rows / 2
-                                                                                      : s->rows;
+    const bool crowded = s->rows * row <= HELD_WORDS && s->rows * row + vector > HELD_WORDS;
+    return many && crowded && s->rows > 1 ? s->rows / 2 : s->rows;
 }
 
 bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
