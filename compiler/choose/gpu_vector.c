@@ -159,6 +159,14 @@ static bool is_whole(const Stream *s, const Machine *m)
     return 2 * s->along > half_group(m);
 }
 
+/* Bytes of rows with their scales. words: of a row; digits: sums. */
+static int64_t piece_bytes(int64_t rows, int64_t words, int digits)
+{
+    enum { SCALES = 8 /* the digits have so many times their bytes */ };
+    const int64_t row = digits * words * WORD;
+    return rows * (row + row / SCALES);
+}
+
 /* Rows of digits that come to a group as a piece: so many that an item has words enough, and the
  * group bytes enough, for what it makes of the vector to be little beside; but groups, and items,
  * for each processor, and room for three groups on it.  words: of a row; digits: sums. */
@@ -176,7 +184,7 @@ static Stream copied_stream(int64_t results, int64_t in, int64_t words, const Ma
     while (s.rows * digits * words < DIGIT_ROWS * MOST_TURNS * s.along ||
            s.rows * row < m->shared / SHARES)
         s.rows *= 2;
-    while (s.rows > 1 && s.rows * (row + row / SHARES) > most) /* with scales */
+    while (s.rows > 1 && piece_bytes(s.rows, words, digits) > most)
         s.rows /= 2;
     while (s.rows > 1 &&
            (in % s.rows || results * s.along / s.rows < (s.rows > FEW ? full : full / 2)))
@@ -443,6 +451,7 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
         copied &= has_halves(n, &v, &p[i]);
     }
     const int64_t accesses = n->axis[p[0].blocks].extent / p[0].run;
+    copied &= piece_bytes(1, accesses, digits) <= m->shared;
     Stream s = copied ? copied_stream(all, n->axis[results].extent, accesses, m, digits)
                       : stream_of(all, n->axis[results].extent, accesses, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
