@@ -297,13 +297,15 @@ static double block_operand_bytes(const Kernel *k, const TileBlock *b, int opera
 }
 
 /* What the products of so many blocks at once read in a step; rows are the outer copies. false: of
- * tiles there are too few. */
+ * tiles there are too few, as TC counts them: one for the rows, and for all columns that these use
+ * again. */
 static bool step_of(const TileBlock *b, int rows, int columns, TcStep *s)
 {
     Node *term[TC_MOST_TERMS], *x, *y, *range[] = {b->rows, b->columns, b->terms};
     const int n = tc_terms(b->sum[0]->src[0], term, TC_MOST_TERMS), nsum = rows * columns,
-              room = b->unit->tiles - b->alike * nsum;
-    if (room < 2)
+              room = b->unit->tiles - b->alike * nsum,
+              again = rows > 1 && b->more == b->rows ? columns : 1;
+    if (room < 1 + again)
         return false;
     TcPair pair[TC_MOST_TERMS * TC_MOST_TILES];
     for (int i = 0; i < nsum; i++)
