@@ -159,6 +159,7 @@ typedef struct {
     Beyond beyond; /* masked_buffers.c: of what is read, what its writer's mask has left there */
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
+    bool moved; /* in some step it begins inside of what its dims are those of (slices.c) */
     /* Of a place that each of so many groups of a cluster has and all of them read: element i of
      * the group of rank r is number r * size + i; 0: it is the group's own. */
     int ranks;

@@ -403,18 +403,24 @@ static void number_block(Plan *p, Block *b, int *kernels)
     }
 }
 
-/* An argument is a constant where all steps of its kernel have one there. */
+/* An argument is a constant where all steps of its kernel have one there, and moved where one has
+ * a part of another buffer. */
 static void find_early(Plan *p)
 {
     Arena *a = arena_new();
     int n;
     Step *const *step = kernel_steps(p, a, &n);
     for (int i = 0; i < p->nkernel; i++)
-        for (int j = 0; j < p->kernels[i]->narg; j++)
+        for (int j = 0; j < p->kernels[i]->narg; j++) {
             p->kernels[i]->args[j].early = true;
+            p->kernels[i]->args[j].moved = false;
+        }
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < step[i]->kernel->narg; j++)
-            step[i]->kernel->args[j].early &= step[i]->bufs[j]->kind == BUF_WEIGHT;
+        for (int j = 0; j < step[i]->kernel->narg; j++) {
+            const Buffer *b = step[i]->bufs[j];
+            step[i]->kernel->args[j].early &= b->kind == BUF_WEIGHT;
+            step[i]->kernel->args[j].moved |= b->base && !idx_is(b->base_offset, 0);
+        }
     arena_free(a);
 }
 

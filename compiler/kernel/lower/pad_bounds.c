@@ -32,7 +32,7 @@ static const Node *padded_factor(const Lower *q, const Node *term, Node *range, 
         term->src[0]->op != OP_BUFFER)
         return NULL;
     const KernelArg *arg = &q->k->args[term->src[0]->arg.i];
-    if (layout_fill(&arg->layout))
+    if (layout_fill(&arg->layout) || arg->moved) /* of a part the edge is elsewhere */
         return NULL;
     for (int i = 0; i < arg->rank; i++) {
         Node *x = term->src[first_coord(term) + i];
