@@ -10,7 +10,8 @@
     sanitized   nothing beyond the end of any of them, each a heap block of just its size, is
                 touched
     refused     init tells that a memory is missing, too small or misaligned
-    limited     what a refusal by --max-ram says is needed does not depend on the limit, and is enough;
+    limited     what a refusal by --max-ram says is needed does not depend on the limit, and is enough,
+                in patches too, whose results are those of the graph;
                 a .sched file of such a plan makes it again, without the limit
     preferred   the arena is smaller with --prefer ram than with --prefer time, and the results are
                 the same; so they are with --max-ram, and a sum lies on what it is made of
@@ -64,6 +65,14 @@ def residual(g):
     g.output("y", y, models.F, 1, 4, 8, 8)
 
 
+def padded(g):
+    """Patches, of which the first one alone begins at the image's edge."""
+    h = g.op("Conv", g.input("x", models.F, 1, 32, 28, 32), g.weight(64, 32, 3, 3), pads=[1] * 4)
+    h = g.op("Conv", h, g.weight(64, 64, 3, 3), pads=[1] * 4)
+    g.output("y", g.op("Sigmoid", h), models.F, 1, 64, 28, 32)
+
+
+models.MODELS["padded"] = padded
 models.MODELS["residual"] = residual
 models.MODELS["dense_block"] = dense_block
 models.MODELS["edges"] = edges
@@ -314,6 +323,10 @@ def limited(ingot, work):
         if fingerprint(bundle) != fingerprint(again):
             raise Wrong(f"{name}: the .sched file of a plan for --max-ram makes another one")
         print(f"{name} needs {needs[0]} bytes")
+    model, _ = prepare(work, "padded")
+    command = [str(w) for w in (ingot, "compile", model, "-o", bundle, "--target", "c:cortex-m7")]
+    told = subprocess.run([*command, "--max-ram", "1"], capture_output=True, text=True).stderr
+    call(*command, "--max-ram", re.search(r"needs (\d+) bytes of RAM", told)[1])  # and its check
 
 
 def refused(ingot, work):
