@@ -91,7 +91,7 @@
     IGRT_INT_ROUND(N, bf16)                                                                  \
     IGRT_VEC igrt_i32x##N igrt_where_i32x##N(igrt_i32x##N m, igrt_i32x##N a, igrt_i32x##N b) \
     {                                                                                        \
-        return (a & m) | (b & ~m);                                                           \
+        return IGRT_EITHER(m, a, b);                                                         \
     }                                                                                        \
     IGRT_VEC igrt_i32x##N igrt_max_i32x##N(igrt_i32x##N x, igrt_i32x##N y)                   \
     {                                                                                        \

@@ -184,8 +184,6 @@ void render_masked_group(Render *, const Stmt *wait);
 /* A loop of one item in parts, whose loads come together; false: it is none. What ends it. */
 bool render_loop_ahead(Render *, const Stmt *);
 void render_end_ahead(Render *, const Stmt *);
-/* Is the loop unrolled, but for one that is `rolled` in turn? */
-bool render_is_short(const Render *, const Node *range, bool *rolled);
 
 /* ---- render_expr.c -------------------------------------------------------------------------- */
 

@@ -313,9 +313,8 @@ int render_packs_ahead(Render *r, const Stmt *s, int *last)
     if (s->kind != STMT_LOOP || !r->digits || s->from || s->zero || s->upto ||
         !idx_value(s->node->src[0], &extent) || !render_is_short(r, s->node, &rolled) || rolled)
         return 0;
-    int end = 1, first = 0;
-    while (s[end].kind != STMT_END || s[end].depth != s->depth)
-        end++;
+    const int end = stmt_end(s, 0);
+    int first = 0;
     for (int i = 1; i < end; i++) {
         if (s[i].kind != STMT_UPDATE || !render_is_packed(r, s[i].node) ||
             render_packs_too(r, s[i].node) || s[i].depth <= s->depth + 1)

@@ -59,15 +59,6 @@ static void find_ahead(Render *r, Node *n, Node *range)
         find_ahead(r, n->src[0], range);
 }
 
-static const Stmt *end_of(const Render *r, const Stmt *s)
-{
-    const Stmt *const end = r->l.stmt + r->l.n;
-    const int depth = s->depth;
-    for (s++; s < end && !(s->kind == STMT_END && s->depth == depth);)
-        s++;
-    return s;
-}
-
 static void part(Render *r, Node *range, int depth)
 {
     const char *type = render_type(r, INGOT_INDEX);
@@ -118,7 +109,7 @@ bool render_loop_ahead(Render *r, const Stmt *s)
         render_indent(r, s->depth);
         return false;
     }
-    const Stmt *const end = end_of(r, s);
+    const Stmt *const end = s + stmt_end(s, 0);
     bool inner = false, rolled;
     for (const Stmt *t = s + 1; t < end; t++)
         inner |= t->kind == STMT_LOOP && !render_is_short(r, t->node, &rolled);

@@ -324,4 +324,8 @@ static inline bool is_accumulated(const Linear *l, Node *n)
     return n->op == OP_SCAN || is_loop(l, n);
 }
 
+/* What is ended by a STMT_END; the END of such a statement, or another statement itself. */
+bool stmt_opens(const Stmt *);
+int stmt_end(const Stmt *, int at);
+
 #endif

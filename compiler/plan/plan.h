@@ -280,9 +280,9 @@ int plan_alternatives(Arena *, const Plan *, double factor, Alternative **out);
 int plan_other_layouts(Arena *, const Plan *, Alternative **out);
 /* sched_parse.c: fills Plan.given and values, from the section for this target, which has another
  * name too ("c:native"); false after a reported error. */
-/* What it says of --max-ram, before any other line is read: p->ram. */
-bool sched_parse_ram(Plan *, const char *file, const char *target, const char *also, int threads);
 bool sched_parse(Plan *, const char *file, const char *target, const char *also, int threads);
+/* What the file says of --max-ram, before any other line is read: p->ram. */
+bool sched_parse_ram(Plan *, const char *file, const char *target, const char *also, int threads);
 /* One constructor of a layout, "split(1,16)"; false: it is none. */
 bool sched_layout_op(const char *word, LayoutOp *);
 /* Of a line of the file: it has no effect here. */

@@ -29,22 +29,19 @@ static int launch_of(const Block *b, int i)
     return i;
 }
 
-/* Of a kernel, before its arguments are asked one by one. */
-static bool triggers(const Kernel *k)
+/* Of a kernel, before its arguments are asked one by one; NULL: it does not trigger. */
+static const Opt *trigger_of(const Kernel *k)
 {
     for (int i = 0; i < k->nopt; i++)
         if (k->opts[i].kind == OPT_TRIGGER)
-            return true;
-    return false;
+            return &k->opts[i];
+    return NULL;
 }
 
-/* Of a kernel that triggers before it waits, whatever it reads. */
+/* Of a kernel that triggers: before it waits, whatever it reads? */
 static bool begins_others(const Kernel *k)
 {
-    for (int i = 0; i < k->nopt; i++)
-        if (k->opts[i].kind == OPT_TRIGGER && !strcmp(k->opts[i].axis, "copied"))
-            return true;
-    return false;
+    return !strcmp(trigger_of(k)->axis, "copied");
 }
 
 /* Some step of the launch reads something before it waits. */
@@ -98,7 +95,7 @@ static void settle_block(const Block *b, bool known)
         const Step *s = b->step[i], *before = begin ? b->step[launch_of(b, begin - 1)] : NULL;
         if (s->kind == STEP_KERNEL) {
             if (!before || before->kind != STEP_KERNEL || before->device != s->device ||
-                !triggers(before->kernel))
+                !trigger_of(before->kernel))
                 first = begin;
             else if (!begins_others(before->kernel) && (!known || !is_ahead(before)))
                 first = launch_of(b, begin - 1);

@@ -44,9 +44,6 @@ void stmt_remove(Linear *, int at, int n);
 Node **stores_of(const Linear *, Arena *, int *n);
 void set_stores(Linear *, int n, Node *const *store);
 bool change_accesses(Linear *, Context *, Node *(*change)(Context *, const Tile *, Node *));
-/* What is ended by a STMT_END; the END of such a statement, or another statement itself. */
-bool stmt_opens(const Stmt *);
-int stmt_end(const Stmt *, int at);
 /* n statements with another depth: they stand in a block that is opened at `depth`, and are copies
  * for which somebody has to wait, where they can be. */
 void stmt_put_async(Stmt *, int n, int depth);
