@@ -104,6 +104,10 @@ ingot_precision ingot_precision_of(const ingot_context *);
  * take those. */
 void ingot_set_one_product(ingot_context *, bool);
 bool ingot_one_product(const ingot_context *);
+/* How many products of bf16 the machine computes in the time of one of f32. A precision that needs
+ * more of them for one product (bf16x3, bf16x6) would be slower than f32, and less exact: such
+ * products stay f32. Default: any number. */
+void ingot_set_bf16_products(ingot_context *, double);
 /* Results of products that --precision rounds the operands of are rounded as these are, for all of
  * their readers, as autocast has it in PyTorch: for training steps where bytes decide. */
 void ingot_set_rounded_results(ingot_context *, bool);

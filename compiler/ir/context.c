@@ -146,6 +146,21 @@ static void note_narrowed(Context *c, const char *node)
     vec_push(c->arena, c->narrowed, c->nnarrowed, node);
 }
 
+/* Is f32 at least as fast as the products that this needs for each of its?  That is said once. */
+static bool f32_is_faster(Context *c, ingot_precision p)
+{
+    static const int products[] = {[INGOT_PRECISION_BF16X3] = 3, [INGOT_PRECISION_BF16X6] = 6};
+    const bool faster = c->bf16_products > 0 && (size_t)p < sizeof products / sizeof *products &&
+                        products[p] > c->bf16_products;
+    if (faster && !c->stays_f32)
+        context_report(c, INGOT_NOTE, INGOT_OK,
+                       "--precision bf16x%d: f32 is used, which is faster: the target has no unit "
+                       "that computes %d products of bf16 in the time of one",
+                       products[p], products[p]);
+    c->stays_f32 |= faster;
+    return faster;
+}
+
 ingot_precision ingot_precision_here(ingot_context *c)
 {
     const char *node = c->at ? c->at->origin->node : "";
@@ -155,6 +170,8 @@ ingot_precision ingot_precision_here(ingot_context *c)
             p = c->precisions[i].precision;
             c->precisions[i].used = true;
         }
+    if (f32_is_faster(c, p))
+        p = INGOT_PRECISION_F32;
     if (p != INGOT_PRECISION_F32 && p != INGOT_PRECISION_1E5)
         note_narrowed(c, node);
     return p;
@@ -189,6 +206,11 @@ void ingot_set_one_product(ingot_context *c, bool one)
 bool ingot_one_product(const ingot_context *c)
 {
     return c->one_product;
+}
+
+void ingot_set_bf16_products(ingot_context *c, double n)
+{
+    c->bf16_products = n;
 }
 
 void ingot_set_rounded_results(ingot_context *c, bool rounded)

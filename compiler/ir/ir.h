@@ -398,6 +398,8 @@ struct Context {
     int nprecision;
     const char **narrowed; /* nodes whose products --precision narrows */
     int nnarrowed;
+    double bf16_products; /* in the time of one of f32; 0: not known */
+    bool stays_f32;       /* a product, since that is faster: it has been said */
     bool one_product;     /* of what --precision splits */
     bool rounded_results; /* of products of rounded numbers */
     bool shared_keys;     /* of few queries, by groups that meet */

@@ -37,6 +37,14 @@ bool tc_has(const Machine *m, const Tc *u)
     return false;
 }
 
+double tc_bf16_products(const Machine *m)
+{
+    for (const Tc *u = NULL; (u = tc_next(m, u));)
+        if (u->a == INGOT_BF16 && u->b == INGOT_BF16)
+            return m->rate[UNIT_MATRIX] / m->rate[UNIT_TILE];
+    return m->dot_bf16 > 1 ? m->dot_bf16 : 1;
+}
+
 /* name (a; b; c), where c may be several names */
 bool tc_read(const Tc *own, const char *text, TcText *out)
 {

@@ -48,6 +48,8 @@ extern const Tc tc_units[TC_COUNT];
 /* The units of a machine, one after the other: NULL stands before the first and after the last. */
 const Tc *tc_next(const Machine *, const Tc *);
 bool tc_has(const Machine *, const Tc *);
+/* How many products of bf16 the machine computes in the time of one of f32, at least 1. */
+double tc_bf16_products(const Machine *);
 
 /* The three axes.  As the name of an operand: TC_ROWS is a, TC_COLUMNS is b, TC_TERMS the sums. */
 enum { TC_ROWS, TC_COLUMNS, TC_TERMS, TC_AXES };

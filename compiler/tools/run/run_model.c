@@ -45,6 +45,23 @@ static bool groups_meet(Arena *a, const char *target)
            !target_make(&t, a, list[0].target, &status) && t.machine.cluster > 1;
 }
 
+/* The fewest products of bf16 that one of the targets' processors computes in the time of one of
+ * f32; GPUs are not asked. */
+static double bf16_products(Arena *a, const char *target)
+{
+    TargetName *list;
+    Target t = {0};
+    ingot_status status;
+    const int n = target_list(a, target ? target : "c", &list);
+    double least = 0;
+    for (int i = 0; i < n; i++)
+        if (!target_make(&t, a, list[i].target, &status) && !t.gpu) {
+            const double products = tc_bf16_products(&t.machine);
+            least = least > 0 && least < products ? least : products;
+        }
+    return least;
+}
+
 /* From how many multiplications on images with few channels are stored once more: a kernel has to
  * take longer than the one that stores them (H100, 3.8e9: 0.151 ms, and 0.114 with it). */
 static int64_t stored_rows(Arena *a, const char *target)
@@ -79,6 +96,8 @@ static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)
     for (int i = 0; i < o->nprecision; i++)
         ingot_set_precision_of(m->c, o->precisions[i].nodes, o->precisions[i].precision);
     ingot_set_one_product(m->c, o->compile.target && is_for_gpu(o->a, o->compile.target));
+    if (!ingot_one_product(m->c))
+        ingot_set_bf16_products(m->c, bf16_products(o->a, o->compile.target));
     ingot_set_rounded_results(m->c, o->train && ingot_one_product(m->c));
     ingot_set_shared_keys(m->c, groups_meet(o->a, o->compile.target));
     ingot_set_stored_rows(m->c, stored_rows(o->a, o->compile.target));
