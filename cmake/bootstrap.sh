@@ -109,7 +109,7 @@ if [ -n "$missing" ]; then
     root=
     if [ "$(id -u)" != 0 ]; then
         root="sudo"
-        command -v sudo >/dev/null 2>&1 || { echo "bootstrap: as root: apt-get install$missing" >&2; exit 1; }
+        command -v sudo >/dev/null 2>&1 || { echo "bootstrap: packages are missing, and there is no sudo; please run as root: apt-get install$missing" >&2; exit 1; }
     fi
     echo "bootstrap: installing$missing"
     $root apt-get update -qq
@@ -137,7 +137,7 @@ torch() {
     system=$(cd build/torch/usr/lib && echo *-linux-gnu)
     cat >build/torch/python <<END
 #!/bin/sh
-at=$PWD/build/torch/usr/lib
+at="$PWD/build/torch/usr/lib"
 export LD_LIBRARY_PATH="\$at:\$at/$system:\$at/$system/blas:\$at/$system/lapack"
 PYTHONPATH="\$at/python3/dist-packages\${PYTHONPATH:+:\$PYTHONPATH}" exec "$PWD/build/python" "\$@"
 END

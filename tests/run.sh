@@ -20,7 +20,7 @@ began=$(date +%s)
 # Tests write files and remove them by the hundred thousand: in memory, where there is plenty of it
 memory=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo 2>/dev/null)
 shared=$(df -k /dev/shm 2>/dev/null | awk 'END { print int($4 / 1048576) }')
-if [ -z "${TMPDIR:-}" ] && [ "${memory:-0}" -ge 12 ] && [ "${shared:-0}" -ge 8 ]; then
+if [ -z "${TMPDIR:-}" ] && [ "${memory:-0}" -ge 12 ] && [ "${shared:-0}" -ge 8 ] && [ -w /dev/shm ]; then
     in_memory=$(mktemp -d /dev/shm/ingot-tests.XXXXXX)
     trap 'rm -rf "$in_memory"' EXIT
     trap 'exit 130' INT TERM

@@ -1,6 +1,8 @@
 /* recombine.c - puts quotients and remainders in a sum together again, and extremes.
  *
  *     x/d * d*q + x%d * q          ->  x*q
+ *     x*q - x/d * d*q              ->  x%d * q                 of sizes; d constant
+ *     y/a * q - (y + k*a)/(a*b) * b*q   ->  (y/a + k)%b * q - k*q   the same; k constant
  *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
  *     min(x, y)*q + max(x, y)*q    ->  x*q + y*q
  *     x*q - max(x + a, b)*q        ->  min(-a, x - b)*q       a, b constant; the same of min
@@ -64,7 +66,49 @@ static bool join(Context *c, Poly *p, int i, int j)
     return !idx_is(both, INT64_MAX) && exchange(p, i, j, idx_mod(c, x, both), q);
 }
 
-/* Of the same two. */
+/* Term i is -(x/d) * d*q, and the terms of x * q are there, too: what rounding a size down leaves
+ * is less than d. Addresses, made of coordinates, have the quotient besides, so they keep it. */
+static bool join_remainder(Context *c, Poly *p, int i)
+{
+    Node *quot = p->t[i].base, *x = quot->src[0];
+    const int64_t coef = p->t[i].coef;
+    int64_t d, v;
+    Poly of_x, q = *p;
+    if (x->last_range != INT32_MIN || !idx_fixed(quot->src[1], &d) || d < 1 || coef == INT64_MIN ||
+        coef % d != 0 || !poly_of(&of_x, x) || of_x.n == 0)
+        return false;
+    for (int j = 0; j < of_x.n; j++) {
+        int k = 0;
+        while (k < p->n && p->t[k].base != of_x.t[j].base)
+            k++;
+        if (k == p->n || __builtin_mul_overflow(of_x.t[j].coef, -coef / d, &v) || v != p->t[k].coef)
+            return false;
+    }
+    if (!poly_add_term(&q, quot, -coef) || !poly_add(&q, x, coef / d) ||
+        !poly_add(&q, idx_mod(c, x, idx(c, d)), -coef / d))
+        return false;
+    *p = q;
+    return true;
+}
+
+/* The same of a quotient: term i is -(y + k*a) / (a*b) * b*q, term j is y/a * q. */
+static bool join_nested_remainder(Context *c, Poly *p, int i, int j)
+{
+    Node *outer = p->t[i].base, *inner = p->t[j].base;
+    const int64_t q = p->t[j].coef;
+    int64_t d, a, k, v;
+    Poly x;
+    if (inner->op != OP_FLOORDIV || outer->last_range != INT32_MIN ||
+        !idx_fixed(outer->src[1], &d) || !idx_fixed(inner->src[1], &a) || a < 1 || d % a != 0 ||
+        d <= a || __builtin_mul_overflow(-(d / a), q, &v) || v != p->t[i].coef ||
+        !poly_of(&x, outer->src[0]) || !poly_add(&x, inner->src[0], -1) || x.n != 0 || x.k % a != 0)
+        return false;
+    k = x.k / a;
+    Node *rest = idx_mod(c, idx_add(c, inner, idx(c, k)), idx(c, d / a));
+    return exchange(p, i, j, idx_sub(c, rest, idx(c, k)), q);
+}
+
+/* Terms i and j are the least and the greatest of the same two. */
 static bool join_extremes(Context *c, Poly *p, int i, int j)
 {
     Node *least = p->t[i].base, *most = p->t[j].base;
@@ -99,6 +143,8 @@ bool poly_recombine(Context *c, Poly *p)
         for (int j = 0; j < p->n && !changed; j++) {
             const int op = p->t[i].base->op;
             changed = (op == OP_MOD && j != i && join(c, p, i, j)) ||
+                      (op == OP_FLOORDIV &&
+                       (j == i ? join_remainder(c, p, i) : join_nested_remainder(c, p, i, j))) ||
                       (op == OP_MIN && join_extremes(c, p, i, j)) ||
                       ((op == OP_MIN || op == OP_MAX) && j != i && join_clamped(c, p, i, j));
         }

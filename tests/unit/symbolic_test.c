@@ -401,6 +401,11 @@ static void symbolic_extents(void **unused)
     same(idx_min(c, j, SUB(n, K(1))), j);
     same(idx_max(c, SUB(n, K(1)), j), SUB(n, K(1)));
     assert_true(idx_provably_equal(c, MUL(ADD(n, K(1)), m), ADD(MUL(n, m), m)));
+    /* what is padded up to a multiple of 6, of half a size that is padded itself */
+    same(SUB(ADD(n, K(12)), MUL(DIV(ADD(n, K(12)), K(6)), K(6))), MOD(n, K(6)));
+    Node *half = ADD(DIV(ADD(n, K(1)), K(2)), K(13)), *fill = SUB(K(6), MOD(half, K(6)));
+    same(SUB(half, MUL(DIV(half, K(6)), K(6))), MOD(half, K(6)));
+    assert_int_equal(SUB(fill, MUL(DIV(fill, K(6)), K(6)))->hi, 5);
     /* a strided window stays within its input */
     Node *out = range(&s, ADD(DIV(SUB(n, K(3)), K(2)), K(1))), *tap = range(&s, K(3));
     same(idx_lt(c, ADD(MUL(out, K(2)), tap), n), node_bool(c, true));
