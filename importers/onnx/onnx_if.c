@@ -99,19 +99,30 @@ static bool if_with_dims(Lowering *n, const Onnx__GraphProto *const *g, Value *c
     return !control_poisoned(leaves, result);
 }
 
-static bool same_dims(Lowering *n, int leaves, const Onnx__GraphProto *const *g, Value ***out)
+/* Whether the results of both branches have the same shapes, in *same. False after an error: other
+ * ranks, which no padding makes alike. */
+static bool compare_dims(Lowering *n, int leaves, const Onnx__GraphProto *const *g, Value ***out,
+                         bool *same)
 {
     ingot_tensor **leaf[2];
-    bool same = true;
+    *same = true;
     for (int b = 0; b < 2; b++) {
         leaf[b] = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof **leaf);
         all_leaves(n->c, (int)g[b]->n_output, out[b], leaf[b]);
     }
-    for (int i = 0; i < leaves; i++)
-        same = same && (control_same_type(leaf[0][i], leaf[1][i]) ||
-                        ingot_dtype_of(leaf[0][i]) != ingot_dtype_of(leaf[1][i]) ||
-                        ingot_rank(leaf[0][i]) != ingot_rank(leaf[1][i]));
-    return same;
+    for (int i = 0; i < leaves; i++) {
+        int rank[2] = {ingot_rank(leaf[0][i]), ingot_rank(leaf[1][i])};
+        if (rank[0] != rank[1]) {
+            unsupported(n,
+                        "output %d has rank %d in one branch and rank %d in the other, and only "
+                        "the run decides between them: --bind gives what decides it a value",
+                        i, rank[0], rank[1]);
+            return false;
+        }
+        *same = *same && (control_same_type(leaf[0][i], leaf[1][i]) ||
+                          ingot_dtype_of(leaf[0][i]) != ingot_dtype_of(leaf[1][i]));
+    }
+    return true;
 }
 
 ingot_tensor *onnx_if(Lowering *n)
@@ -157,7 +168,9 @@ ingot_tensor *onnx_if(Lowering *n)
             return control_fail(n);
     int leaves = all_leaves(n->c, count, out[0], NULL);
     ingot_tensor **leaf = ingot_alloc(n->c, (size_t)(leaves + 1) * sizeof *leaf);
-    if (!same_dims(n, leaves, g, out)) {
+    if (!compare_dims(n, leaves, g, out, &same))
+        return control_fail(n);
+    if (!same) {
         if (!if_with_dims(n, g, form, out, leaves, leaf))
             return control_fail(n);
     } else {

@@ -222,6 +222,28 @@ def control_flow():
         4,
         ["inner", "Squeeze", "n0", "--bind"],
     )
+    ranks = [
+        h.make_graph(
+            [
+                node("Identity" if deep else "Transpose", ("x",), ("s",), "i1"),
+                node("Unsqueeze" if deep else "Identity", ("x", "axes")[: deep + 1], ("t",), "i2"),
+            ],
+            "branch",
+            [],
+            [value("s", None), value("t", None)],
+        )
+        for deep in (0, 1)
+    ]
+    case(
+        "if_branch_ranks_differ",
+        model(
+            [node("If", ("c",), ("s0", "y"), then_branch=ranks[0], else_branch=ranks[1])],
+            cond,
+            weights=[axes],
+        ),
+        4,
+        ["n0", "If", "rank 2", "rank 3", "--bind"],
+    )
     unknown = h.make_graph([node("NoSuchOp", ("x",), ("t",), "inner")], "then", [], [value("t")])
     case(
         "if_unknown_op_inside",
