@@ -210,16 +210,25 @@ static bool classes(Lowering *n, List *keys, List *values)
 }
 
 /* The value of the key that equals an element of x; a table of values by the place in the sorted
- * keys, what stands for any other last. */
+ * keys, what stands for any other last. Without that, any other ends the run. */
 static ingot_tensor *mapped(Lowering *n, ingot_tensor *x, List keys, List values,
                             ingot_tensor *otherwise)
 {
     int64_t count = sort_keys(n, &keys, &values);
     ingot_tensor *parts[2] = {list_tensor(n, &values, count), otherwise};
-    ingot_tensor *table = ingot_concat(n->c, 2, parts, 0);
     ingot_tensor *at = ingot_lookup(n->c, x, list_tensor(n, &keys, count));
-    at = ingot_where(n->c, ingot_lt(n->c, at, like(n, at, 0)), like(n, at, (double)count), at);
-    return ingot_take(n->c, table, at, 0);
+    ingot_tensor *none = ingot_lt(n->c, at, like(n, at, 0));
+    at = ingot_where(n->c, none, like(n, at, (double)count), at);
+    if (otherwise)
+        return ingot_take(n->c, ingot_concat(n->c, 2, parts, 0), at, 0);
+    none =
+        ingot_sum(n->c, ingot_cast(n->c, ingot_flatten(n->c, none, 0, ingot_rank(none)), INGOT_I64),
+                  1, false);
+    ingot_dim *others = ingot_read_dim(n->c, none, "others", 0, INT64_MAX), *zero = dim(n, 0);
+    if (!ingot_require(n->c, others, zero, zero,
+                       "the number of elements that it has no category for"))
+        return ingot_poison(n->c);
+    return ingot_take(n->c, parts[0], at, 0);
 }
 
 ingot_tensor *onnx_label_encoder(Lowering *n)
@@ -259,8 +268,8 @@ ingot_tensor *onnx_category_mapper(Lowering *n)
 
 /* ---- features as numbers --------------------------------------------------------------------- */
 
-/* One more axis: 1 where the element is that category; one in no list is beyond the last. Numbers
- * are compared as integers. */
+/* One more axis: 1 where the element is that category; one in no list is beyond the last, or ends
+ * the run (zeros = 0). Numbers are compared as integers. */
 ingot_tensor *onnx_one_hot_encoder(Lowering *n)
 {
     const int64_t *ints;
@@ -271,13 +280,10 @@ ingot_tensor *onnx_one_hot_encoder(Lowering *n)
     if (count <= 0)
         return fault(n, "it has no attribute '%s', which its input of type %s needs",
                      text ? "cats_strings" : "cats_int64s", ingot_dtype_name(ingot_dtype_of(X)));
-    if (!attr_int(n, "zeros", 1))
-        return unsupported(n, "a category that is not in its list ends the run (zeros = 0); with "
-                              "zeros = 1 it gives zeros");
     List keys = {text ? INGOT_STRING : INGOT_I64, count, text ? (const void *)strings : ints},
          place = {INGOT_I64, count, places(n, count)};
-    ingot_tensor *at = mapped(n, text ? X : as(n, X, INGOT_I64), keys, place,
-                              const_i64(n, 1, &(int64_t){1}, &count));
+    ingot_tensor *unknown = attr_int(n, "zeros", 1) ? const_i64(n, 1, &(int64_t){1}, &count) : NULL;
+    ingot_tensor *at = mapped(n, text ? X : as(n, X, INGOT_I64), keys, place, unknown);
     return ingot_one_hot(n->c, at, dim(n, count), -1, ingot_scalar_f(n->c, INGOT_F32, 0),
                          ingot_scalar_f(n->c, INGOT_F32, 1));
 }

@@ -227,6 +227,7 @@ def features(cases):
     )
     words = np.array([["cat", "ant"], ["owl", "dog"]], object)
     cases.case("words", "OneHotEncoder", words, cats_strings=WORDS)
+    cases.case("known", "OneHotEncoder", words, zeros=0, cats_strings=[*WORDS, "owl"])
     cases.case("int64", "OneHotEncoder", np.array([[3, 7], [0, 9]]), cats_int64s=[9, 3, 4])
     cases.case("float", "OneHotEncoder", np.array([3.9, 9, -1], np.float32), cats_int64s=[9, 3, 4])
     map_of = {"cats_int64s": [5, 3, 9, 1], "cats_strings": WORDS}

@@ -39,27 +39,44 @@ static bool read_data(Session *s, const ingot_model_io *io, int i, ingot_status 
 
 #define MOST_RANDOM 0x1p32 /* elements */
 
+/* Why there is no random value of an input, or NULL. */
+static const char *no_random(const ingot_model_io *io)
+{
+    return io->kind != INGOT_MODEL_TENSOR ? "is not a tensor"
+           : io->dtype == INGOT_STRING    ? "consists of strings"
+           : io->rank < 0                 ? "has no declared rank"
+                                          : NULL;
+}
+
 static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
     const ingot_model_io *io = ingot_model_input(m->file, i);
+    const char *why = no_random(io);
     HostTensor *v = &s->in[i];
     *v = (HostTensor){.dtype = io->dtype, .rank = io->rank};
     double elements = 1;
-    bool known = io->rank >= 0 && io->kind == INGOT_MODEL_TENSOR && io->dtype != INGOT_STRING;
-    for (int a = 0; a < io->rank && known; a++) {
+    for (int a = 0; a < io->rank && !why; a++) {
         v->dims[a] = io->dims[a];
         for (int k = 0; k < s->o->ndim && v->dims[a] < 0; k++)
             if (!strcmp(s->o->dim[k].name, io->dim_names[a]))
                 v->dims[a] = s->o->dim[k].hi;
         if (v->dims[a] < 0 && io->usual[a] > 0)
             v->dims[a] = io->usual[a];
-        known = v->dims[a] >= 0;
         elements *= (double)v->dims[a];
-    }
-    if (!known) {
+        if (v->dims[a] >= 0)
+            continue;
         *status =
-            complain(INGOT_USAGE, "%s: input '%s' has a free dim: give --dim, or data by --data",
-                     s->o->model, io->name);
+            complain(INGOT_USAGE,
+                     "%s: the dim '%s' of input '%s' is free: give it a value (--dim %s=N), or "
+                     "data by --data or --input",
+                     s->o->model, io->dim_names[a], io->name, io->dim_names[a]);
+        return false;
+    }
+    if (why) {
+        *status = complain(INGOT_USAGE,
+                           "%s: there are no random values for input '%s', which %s: give data by "
+                           "--data or --input",
+                           s->o->model, io->name, why);
         return false;
     }
     if (elements > MOST_RANDOM) {
