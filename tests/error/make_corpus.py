@@ -152,6 +152,33 @@ def classical():
         use(f"svm_{what}", says, "SVMClassifier", **{**good, **change})
 
 
+def branches_of_two_ranks():
+    cond = [value("x"), value("c", (), T.BOOL)]
+    axes = weight("axes", np.array([0], np.int64))
+    ranks = [
+        h.make_graph(
+            [
+                node("Identity" if deep else "Transpose", ("x",), ("s",), "i1"),
+                node("Unsqueeze" if deep else "Identity", ("x", "axes")[: deep + 1], ("t",), "i2"),
+            ],
+            "branch",
+            [],
+            [value("s", None), value("t", None)],
+        )
+        for deep in (0, 1)
+    ]
+    case(
+        "if_branch_ranks_differ",
+        model(
+            [node("If", ("c",), ("s0", "y"), then_branch=ranks[0], else_branch=ranks[1])],
+            cond,
+            weights=[axes],
+        ),
+        4,
+        ["n0", "If", "rank 2", "rank 3", "--bind"],
+    )
+
+
 def control_flow():
     then = h.make_graph([node("Relu", ("x",), ("t",), "inner")], "then", [], [value("t")])
     cond = [value("x"), value("c", (), T.BOOL)]
@@ -221,28 +248,6 @@ def control_flow():
         model([node("If", ("c",), then_branch=unfit, else_branch=then)], cond, weights=[axes]),
         4,
         ["inner", "Squeeze", "n0", "--bind"],
-    )
-    ranks = [
-        h.make_graph(
-            [
-                node("Identity" if deep else "Transpose", ("x",), ("s",), "i1"),
-                node("Unsqueeze" if deep else "Identity", ("x", "axes")[: deep + 1], ("t",), "i2"),
-            ],
-            "branch",
-            [],
-            [value("s", None), value("t", None)],
-        )
-        for deep in (0, 1)
-    ]
-    case(
-        "if_branch_ranks_differ",
-        model(
-            [node("If", ("c",), ("s0", "y"), then_branch=ranks[0], else_branch=ranks[1])],
-            cond,
-            weights=[axes],
-        ),
-        4,
-        ["n0", "If", "rank 2", "rank 3", "--bind"],
     )
     unknown = h.make_graph([node("NoSuchOp", ("x",), ("t",), "inner")], "then", [], [value("t")])
     case(
@@ -622,6 +627,7 @@ GROUPS = (
     sparse_constants,
     classical,
     control_flow,
+    branches_of_two_ranks,
     zero_sizes,
     hostile_names,
     usage,
