@@ -20,10 +20,14 @@
 #include "gpu.h"
 
 /* Two sums of products, the operand of the outer one that is read, and the ranges that they move
- * with. */
+ * with. Rows may be made of several inner sums over one range (rows_again.c): `more` beside the
+ * first one. */
+enum { MOST_MORE = 3 };
 typedef struct {
     Node *inner, *outer, *stage, *value;
     Node *rows, *columns, *row, *along;
+    Node *more[MOST_MORE];
+    int nmore;
 } Attention;
 
 static bool find_sums(const View *v, Attention *at)
@@ -33,8 +37,11 @@ static bool find_sums(const View *v, Attention *at)
         if (!is_sum_of_products(r) || r->nsrc != 2)
             continue;
         Node *x = below_casts(product->src[0]), *y = below_casts(product->src[1]);
-        if (x->op == OP_LOAD && y->op == OP_LOAD && !at->inner) {
+        const bool loads = x->op == OP_LOAD && y->op == OP_LOAD;
+        if (loads && !at->inner) {
             at->inner = r;
+        } else if (loads && at->inner->src[1] == r->src[1] && at->nmore < MOST_MORE) {
+            at->more[at->nmore++] = r;
         } else if ((x->op == OP_STAGE) != (y->op == OP_STAGE) &&
                    (x->op == OP_LOAD || y->op == OP_LOAD) && !at->outer) {
             at->outer = r;
@@ -69,6 +76,10 @@ static bool find_ranges(const Nest *n, const View *v, Attention *at)
         if (n->k->axes[i].staged && (depends_on(x, r) || depends_on(y, r)))
             at->row = r;
     }
+    for (int i = 1; i < v->nstore && at->columns; i++) /* what rows have one of */
+        for (uint32_t j = 3; j < v->store[i]->nsrc; j++)
+            if (depends_on(v->store[i]->src[j], at->columns))
+                return false;
     return at->rows && at->columns && at->row;
 }
 
@@ -98,6 +109,7 @@ typedef struct {
 typedef struct {
     int64_t rows, along, terms, columns, others;
     int64_t first, slope;
+    int64_t sums; /* that rows are made of */
 } RowsExtents;
 
 /* How much of a row each of so many warps has. */
@@ -247,15 +259,19 @@ static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExt
     }
     good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
            (!part || mma_bind(n, MOST_ALONG, part, BOUND_WARP));
-    Node *read[] = {below_casts(at->inner->src[0]->src[0]), below_casts(at->inner->src[0]->src[1]),
-                    at->value};
-    for (int i = 0; i < 3 && good; i++) {
+    Node *read[2 * MOST_MORE + 3];
+    int nread = 0;
+    for (int i = -1; i < at->nmore; i++)
+        for (int j = 0; j < 2; j++)
+            read[nread++] = below_casts((i < 0 ? at->inner : at->more[i])->src[0]->src[j]);
+    read[nread++] = at->value;
+    for (int i = 0; i < nread && good; i++) {
         Opt o = {.kind = OPT_STAGE,
                  .axis = grid,
                  .amount = read[i]->src[0]->arg.i,
                  .tma = tc_in_place(n->inner)};
         if (stages && !depends_on(read[i], at->rows)) {
-            o.axis = mma_part(n, name_of(n, i < 2 ? at->row : at->along), "o");
+            o.axis = mma_part(n, name_of(n, i < nread - 1 ? at->row : at->along), "o");
             o.depth = stages;
         }
         good = grid && !opt_apply(n, &o);
@@ -364,11 +380,12 @@ typedef struct {
     double cycles;
 } GroupRows;
 
-/* Sums of an item: of both products, and the row again, packed. */
-static int64_t group_sums(const GroupRows *g)
+/* Sums of an item: of both products, and the row again, packed; and what is made of several sums
+ * before it is. */
+static int64_t group_sums(const RowsExtents *e, const GroupRows *g)
 {
     const int64_t row = g->inner->m * g->inner->n / g->inner->lanes;
-    return g->outer->m * g->outer->n / g->outer->lanes + row + row / 2;
+    return g->outer->m * g->outer->n / g->outer->lanes + e->sums * row + e->sums * row / 2;
 }
 
 static int64_t group_terms(const RowsExtents *e, const Tc *u)
@@ -379,7 +396,8 @@ static int64_t group_terms(const RowsExtents *e, const Tc *u)
 static int64_t group_bytes(const RowsExtents *e, const GroupRows *g)
 {
     const int64_t terms = group_terms(e, g->inner), columns = g->outer->n;
-    return (g->s.blocks * g->inner->m * terms + STAGES * g->s.each * (terms + columns)) *
+    return (g->s.blocks * g->inner->m * terms * e->sums +
+            STAGES * g->s.each * (terms * e->sums + columns)) *
                dtype_info[g->inner->a].bytes +
            TC_TOKENS;
 }
@@ -387,7 +405,7 @@ static int64_t group_bytes(const RowsExtents *e, const GroupRows *g)
 /* What else an item of several warpgroups has is read anew, in part. */
 static bool group_fits(const RowsExtents *e, const GroupRows *g, const Machine *m)
 {
-    const int64_t sums = group_sums(g), beside = tc_beside(g->inner);
+    const int64_t sums = group_sums(e, g), beside = tc_beside(g->inner);
     return g->s.each < e->along && (g->s.blocks + 1) * g->inner->lanes <= m->group &&
            (g->s.blocks > 1 ? sums + beside / 2 <= tc_registers(g->s.blocks)
                             : sums + beside <= m->item_registers) &&
@@ -422,11 +440,11 @@ static double group_cycles(const RowsExtents *e, const GroupRows *g, const Targe
     const int64_t rows = g->s.blocks * g->inner->m;
     const double groups = (double)(e->others * ceil_div(e->rows, rows));
     const double warps = (double)(g->s.blocks * g->inner->lanes / m->warp) + 1;
-    const double registers = (double)(group_sums(g) + tc_beside(g->inner)) * m->warp * warps;
+    const double registers = (double)(group_sums(e, g) + tc_beside(g->inner)) * m->warp * warps;
     const double room = fmax(
         1, fmin(floor((double)m->shared / (double)group_bytes(e, g)), floor(m->file / registers)));
     const double beside = fmin(room, ceil(groups / m->processors));
-    const double terms = (double)(group_terms(e, g->inner) + g->outer->n);
+    const double terms = (double)(group_terms(e, g->inner) * e->sums + g->outer->n);
     const double unit = (double)(g->inner->m * g->s.each) * terms / w->rate;
     const double eights = (double)g->s.each / EIGHT;
     const double copied = (double)(g->s.each * dtype_info[g->inner->a].bytes) * terms;
@@ -568,7 +586,7 @@ bool choose_rows_opts(Nest **nest)
     const View v = kernel_view((*nest)->k);
     const Target *t = (*nest)->target;
     Attention at = {.rows = NULL};
-    if (v.nstore != 1 || !find_sums(&v, &at) || !find_ranges(*nest, &v, &at))
+    if (!find_sums(&v, &at) || !find_ranges(*nest, &v, &at))
         return false;
     RowsExtents e = {mma_most(at.rows),
                      mma_most(at.along),
@@ -576,7 +594,8 @@ bool choose_rows_opts(Nest **nest)
                      range_extent(at.columns),
                      1,
                      0,
-                     0};
+                     0,
+                     1 + at.nmore};
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
             e.others = sat_mul(e.others, mma_least(v.range[i]));

@@ -128,6 +128,7 @@ static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const 
             for (int j = 0; j < v->nstore; j++) {
                 Move store = access_move(c, v->store[j], r);
                 good &= (store.kind == MOVE_AXIS && store.stride == 1) ||
+                        (store.kind == MOVE_NONE && j > 0) || /* what a row has one of */
                         interleaved(s->kernel, v->store[j], r);
             }
             for (int j = 0; j < v->nfactor; j++) {

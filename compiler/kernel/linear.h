@@ -58,7 +58,8 @@ typedef enum {
     /* attention, operands in places: node: RANGE; the warp's products so far are done: their sums
      * may be read */
     STMT_DONE,
-    STMT_SCALE, /* node: REDUCE, MONOID_SCALED_LINES; its lines are scaled */
+    STMT_SCALE, /* node: REDUCE; its lines are scaled (MONOID_SCALED_LINES), and it meets registers
+                 * that products read */
     /* node: REDUCE; each group of a cluster has then what all have summed of its share
      * (Tile.share); several follow each other */
     STMT_JOIN,

@@ -292,7 +292,7 @@ typedef struct {
     /* Over the four lanes that share a row of sums, if rows stay in registers (attention); and the
      * loop over blocks of a row, of which a warp has one at a time, or NULL: it has all. */
     Node *quad, *along;
-    int row_sums; /* of a row, or of a block of it, that a lane has */
+    int row_sums, rows; /* of a row, or of a block of it, that a lane has: of each of so many */
     /* BIND warp of terms: over the items, neighbours, that join their parts without memory. */
     Node *across;
     int part; /* only the first so many lanes are loaded and stored (REST_LANES); 0: all */
@@ -350,7 +350,7 @@ Node *tile_whole_block(const Tile *, const Node *choice);
 static inline int tile_sums(const Tile *t)
 {
     const int own = tc_per_lane(t->tc, TC_TERMS);
-    return tile_rows_in_place(t) ? own + t->row_sums + t->row_sums / 2 : own;
+    return tile_rows_in_place(t) ? own + t->rows * t->row_sums + t->row_sums / 2 : own;
 }
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
  * warpgroups have more sums than what they are launched with has room for: 192x192, or f32 in three

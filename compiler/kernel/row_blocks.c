@@ -69,15 +69,15 @@ Node *row_shift(const Nest *n, const Kernel *k, Node *x, bool *good)
     return shift;
 }
 
-/* Outside of the sums along rows nothing is known but these. */
-static bool reads_greatest(const Nest *n, const Kernel *k, const Node *x)
+/* Outside of the sums along rows nothing is known but these, and the greatest of all. */
+static bool reads_elements(const Nest *n, const Kernel *k, const Node *x)
 {
     if (is_along(n, k, x))
-        return reduce_monoid(x) != INGOT_REDUCE_ADD;
+        return reduce_monoid(x) != INGOT_REDUCE_ADD && reduce_monoid(x) != INGOT_REDUCE_MAX;
     if (x->op == OP_STAGE)
         return true;
     for (uint32_t i = 0; i < x->nsrc; i++)
-        if (x->dtype != INGOT_INDEX && reads_greatest(n, k, x->src[i]))
+        if (x->dtype != INGOT_INDEX && reads_elements(n, k, x->src[i]))
             return true;
     return false;
 }
@@ -95,7 +95,7 @@ bool rows_go_by_blocks(const Nest *n)
         else if (is_along(n, n->k, x))
             good = reduce_monoid(x) == INGOT_REDUCE_MAX && !has_along(n, n->k, x->src[0]);
         else if (x->op == OP_STORE)
-            good = !reads_greatest(n, n->k, x->src[2]);
+            good = !reads_elements(n, n->k, x->src[2]);
     }
     arena_free(a);
     return good;

@@ -12,6 +12,7 @@
  * (STAGE, rangeify.c). */
 #include "builder.h"
 #include "fusion.h"
+#include "rows_again.h"
 #include "tc.h"
 
 enum { MAX_MEMBERS = 48 };
@@ -26,6 +27,7 @@ typedef struct {
     Node *n;
     RowKind kind;
     int axis; /* the one that the row lies along */
+    int rows; /* that along which rows follow each other, in the order of s */
 } RowMember;
 
 typedef struct {
@@ -36,6 +38,7 @@ typedef struct {
     int nmember;
     Node *sum; /* y */
     bool by_blocks;
+    bool again; /* a unit reads operands in places: rows may be made again elsewhere */
 } AttentionRows;
 
 static const RowMember *member_of(const AttentionRows *r, const Node *n)
@@ -74,6 +77,7 @@ static bool take(AttentionRows *r, Node *t)
             return false;
         m.kind = x->kind;
         m.axis = x->axis;
+        m.rows = x->rows;
         found = true;
     }
     if (t->op == OP_REDUCE && m.kind == ROW) {
@@ -90,12 +94,14 @@ static bool take(AttentionRows *r, Node *t)
             if (i != last && t->shape[i] != t->src[0]->shape[i])
                 return false;
         m.kind = ROW;
+        m.rows = last - 1;
     } else if (op_arranges(t->op) && m.kind != ONE) {
         m.axis = axis_moved(t, m.axis);
+        m.rows = m.rows < 0 ? -1 : axis_moved(t, m.rows);
         m.kind = MOVED;
         if (m.axis < 0)
             return false;
-    } else if (!alu) {
+    } else if (!alu && !(r->again && t->op == OP_KEEP && m.kind == ROW)) {
         return false;
     }
     if (r->nmember == MAX_MEMBERS)
@@ -123,7 +129,7 @@ static Node *core_of(const AttentionRows *r, Node *n)
 {
     for (;;) {
         int one = -1;
-        while (r->by_blocks && n->op == OP_CAST)
+        while (r->by_blocks && (n->op == OP_CAST || n->op == OP_KEEP))
             n = n->src[0];
         if (n->op != OP_MUL && n->op != OP_DIV)
             break;
@@ -206,10 +212,18 @@ static bool fits(AttentionRows *r, Node *products)
            again <= tiles + stored * rows * keys * bytes / node_bytes(s);
 }
 
+bool is_rounded_operand(Sched *s, Node *x, Node *const *uses)
+{
+    return x->op == OP_CAST && dtype_info[x->dtype].bytes < dtype_info[x->src[0]->dtype].bytes &&
+           dtype_is_float(x->dtype) && is_multiplied(s, x, uses);
+}
+
 /* What an operand is below casts and movement. */
-static const Node *base_of(Sched *s, const Node *x)
+static const Node *base_of(Sched *s, const Node *x, Node *const *uses)
 {
     for (;;) {
+        if (s->target->gpu && is_rounded_operand(s, (Node *)(uintptr_t)x, uses))
+            return x;
         const bool moves = is_move(x) && x->op != OP_GATHER && x->op != OP_PAD;
         if ((!moves && x->op != OP_CAST) || !is_computed(s, (Node *)(uintptr_t)x))
             return x;
@@ -221,8 +235,10 @@ static const Node *base_of(Sched *s, const Node *x)
  * those of the tokens before) has not been decided on yet, but for what is stored in any case. */
 static bool is_read(const AttentionRows *r, const Node *x, ingot_dtype type)
 {
-    Node *base = (Node *)(uintptr_t)base_of(r->s, x);
-    return base->dtype == type && (!is_computed(r->s, base) || must_store(r->s, base, r->uses));
+    Node *base = (Node *)(uintptr_t)base_of(r->s, x, r->uses);
+    return base->dtype == type && !member_of(r, base) &&
+           (!is_computed(r->s, base) || must_store(r->s, base, r->uses) ||
+            is_rounded_operand(r->s, base, r->uses));
 }
 
 /* Rows of each matrix, and what lies along a row (keys), its terms, and the columns of the
@@ -403,7 +419,7 @@ static bool fits_registers(AttentionRows *r, Node *products)
     RowSizes z;
     Node *const *inner = below_casts(products->src[0])->src, *const *outer =
                                                                  below_casts(r->sum->src[0])->src;
-    const ingot_dtype type = (ingot_dtype)base_of(s, inner[0])->dtype;
+    const ingot_dtype type = (ingot_dtype)base_of(s, inner[0], r->uses)->dtype;
     const int bytes = dtype_info[type].bytes;
     if (!row_sizes(r, products, &z) ||
         (!sizes_fit(r, &z, bytes, s->target) && !few_fit(r, products, &z, bytes, s->target)) ||
@@ -416,15 +432,60 @@ static bool fits_registers(AttentionRows *r, Node *products)
            is_read(r, outer[0], type) != is_read(r, outer[1], type);
 }
 
+static bool is_of_rows(const void *of, const Node *n)
+{
+    const AttentionRows *r = of;
+    return n == r->sum || member_of(r, n);
+}
+
+/* Whatever else reads rows makes them again, by a unit of the same type whose operands lie in
+ * places; its kernels take rows, and columns, block after block. */
+static bool rows_remade(AttentionRows *r, const Node *products)
+{
+    RowSizes z;
+    RowAgain row[MAX_MEMBERS];
+    const Node *operand = operand_of(r);
+    int n = 0;
+    for (int m = 0; m < r->nmember; m++) {
+        const RowMember *x = &r->member[m];
+        if (x->kind != ONE)
+            row[n++] = (RowAgain){x->n, {x->rows, x->axis}};
+        const Info *f = info_of(r->s, x->n);
+        for (int u = 0; u < f->nuse && x->kind == ONE; u++)
+            if (!is_of_rows(r, r->uses[f->iuse + u]))
+                return false;
+    }
+    return r->again && r->by_blocks && row_sizes(r, products, &z) && z.rows > TC_LONG_ROW &&
+           z.keys > TC_LONG_ROW && z.terms <= TC_MOST_SUMS && z.columns <= TC_MOST_SUMS &&
+           rows_again(r->s, r->uses, (ingot_dtype)operand->dtype, n, row, is_of_rows, r);
+}
+
+/* What rows have one of, and their elements are made of, is stored beside the result. */
+static void keep_beside(AttentionRows *r)
+{
+    for (int m = 0; m < r->nmember; m++) {
+        Info *f = info_of(r->s, r->member[m].n);
+        f->row_of = r->sum;
+        for (int u = 0; u < f->nuse && r->member[m].kind == ONE; u++)
+            if (r->uses[f->iuse + u]->op == OP_EXPAND) {
+                f->kept = true;
+                f->beside = r->sum;
+            }
+    }
+}
+
 bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *uses)
 {
     Info *i = info_of(s, n);
     AttentionRows r = {.s = s, .order = order, .uses = uses, .norder = norder};
+    for (const Tc *u = NULL; s->target->gpu && (u = tc_next(&s->target->machine, u));)
+        r.again |= tc_in_place(u);
     if (!s->fuse_rows || !i->has_reduce || i->nuse < 2 || i->rows || i->pending || n->rank < 2 ||
         !dtype_is_float(n->dtype))
         return false;
-    r.member[r.nmember++] = (RowMember){n, ROW, n->rank - 1};
-    for (int at = i->order + 1; at < norder && at < i->order + MAX_NODES && !all_inside(&r); at++) {
+    r.member[r.nmember++] = (RowMember){n, ROW, n->rank - 1, n->rank - 2};
+    for (int at = i->order + 1;
+         at < norder && at < i->order + MAX_NODES && !all_inside(&r) && !(r.again && r.sum); at++) {
         bool reads = false;
         for (uint32_t j = 0; j < order[at]->nsrc; j++)
             reads |= member_of(&r, order[at]->src[j]) != NULL;
@@ -435,9 +496,13 @@ bool stage_rows(Sched *s, Node *n, int norder, Node *const *order, Node *const *
     bool reduced = false; /* what stays elementwise is stored for little */
     for (int m = 0; m < r.nmember; m++)
         reduced |= r.member[m].kind == ONE;
-    if (!reduced || !products || !all_inside(&r) ||
-        !(s->target->gpu ? fits_registers : fits)(&r, products))
+    const bool inside = all_inside(&r);
+    if (!reduced || !products || !r.sum || !(inside || r.again) ||
+        !(s->target->gpu ? fits_registers : fits)(&r, products) ||
+        !(inside || rows_remade(&r, products)))
         return false;
+    if (!inside)
+        keep_beside(&r);
     unsigned rows = 1u << r.member[0].axis;
     Node *core = core_of(&r, operand_of(&r));
     for (int m = 0; m < r.nmember; m++) {

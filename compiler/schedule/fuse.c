@@ -166,6 +166,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return looked_up;
     if (is_found_vector(s, n, uses))
         return "the vector of products with weights, which is looked up once";
+    if (i->kept)
+        return "rows that are made again have one of it";
     if (i->widened || i->in_rows || is_unpacked(n, i))
         return NULL;
     if (i->depth > DEPTH_ANY)
@@ -487,7 +489,7 @@ static Node *reduced_of_row(Sched *s, Node *t)
  * term of a sum. */
 static Node *stored_for(Sched *s, Node *t, Node *const *uses)
 {
-    if (info_of(s, t)->root)
+    if (info_of(s, t)->root || info_of(s, t)->kept)
         return t;
     if (keeps_narrow(s, t) && narrow_side(s, t) != t)
         return narrow_side(s, t);
@@ -618,6 +620,23 @@ static void find_constants(Sched *s, int n, Node *const *order, Node *const *use
     }
 }
 
+/* A row of which a part is stored after all, or whose sum nobody needs, has no kernel that makes
+ * all of it: what it has one of is stored by one of its own. */
+static void whole_rows(Sched *s, int n, Node *const *order)
+{
+    for (int i = 0; i < n; i++) {
+        const Info *x = info_of(s, order[i]);
+        if (x->row_of && x->stored && !x->beside)
+            info_of(s, x->row_of)->by_blocks = false;
+    }
+    for (int i = 0; i < n; i++) {
+        Info *x = info_of(s, order[i]);
+        const Info *sum = x->beside ? info_of(s, x->beside) : NULL;
+        if (sum && (!sum->by_blocks || !sum->needed))
+            x->beside = NULL;
+    }
+}
+
 void fuse(Sched *s, int n, Node **order)
 {
     const bool bounded = values_preset(s->plan) == PRESET_ALL;
@@ -626,6 +645,8 @@ void fuse(Sched *s, int n, Node **order)
         Info *f = info_of(s, order[i]);
         f->needed = f->in_rows = f->sums_rows = f->by_blocks = f->spared = f->once = f->instead =
             false;
+        f->sums_again = f->again = f->kept = false;
+        f->row_of = f->beside = NULL;
         f->cut = f->several = f->looked_up = false;
     }
     Node *const *uses = find_uses(s, n, order);
@@ -647,6 +668,7 @@ void fuse(Sched *s, int n, Node **order)
         for (uint32_t j = 0; j < read; j++)
             info_of(s, order[i]->src[j])->needed = true;
     }
+    whole_rows(s, n, order);
     for (int i = 0; i < n; i++) {
         if (is_known(order[i]))
             continue;

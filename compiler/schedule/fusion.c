@@ -58,7 +58,7 @@ const char *must_store(Sched *s, Node *n, Node *const *uses)
     switch (n->op) {
     case OP_CONCAT: return "its parts are written into it";
     case OP_UPDATE: return "it is written in place";
-    case OP_KEEP: return "it is to be kept apart";
+    case OP_KEEP: return i->in_rows ? NULL : "it is to be kept apart";
     case OP_COPY: return "it is brought to another device";
     case OP_COLLECTIVE: return "it is made of what all processes have";
     case OP_SCAN: return "each element continues the one before it";

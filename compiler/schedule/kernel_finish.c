@@ -157,9 +157,15 @@ Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
 {
     Sched *s = nest->s;
     /* the ranges are sources of the end, so that an iteration nothing depends on still counts */
-    Node *parts[1 + 2 * INGOT_MAX_RANK] = {nest->store};
-    memcpy((void *)(parts + 1), nest->ranges, (size_t)nest->nrange * sizeof *parts);
-    Node *end = node_make(s->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + nest->nrange, parts, 0, NULL);
+    Node *parts[1 + 3 * INGOT_MAX_RANK] = {nest->store};
+    int nstore = 1;
+    if (nest->store->op == OP_END) { /* several of them, in the same loops */
+        nstore = (int)nest->store->nsrc;
+        memcpy((void *)parts, (void *)nest->store->src, (size_t)nstore * sizeof *parts);
+    }
+    memcpy((void *)(parts + nstore), nest->ranges, (size_t)nest->nrange * sizeof *parts);
+    Node *end =
+        node_make(s->c, OP_END, INGOT_BOOL, (Arg){0}, nstore + nest->nrange, parts, 0, NULL);
     Node *sink = node_make(s->c, OP_SINK, INGOT_BOOL, (Arg){0}, 1, &end, 0, NULL);
     Context *c = context_child(s->c);
     Kernel *k = NEW(c->arena, Kernel);

@@ -174,12 +174,24 @@ static void keep_walk(StoreNest *k, Node *t, Node *const *at)
     k->walk = w;
 }
 
+/* Of rows that are made again all sums of products have one range: a unit takes them alike. */
+static Node *reduce_range(StoreNest *k, const Node *t, Node *size)
+{
+    if (k->along && k->terms && k->terms->src[0] == size)
+        return k->terms;
+    Node *range = range_new(k->s->c, k->s->naxis++, size);
+    if (k->along && !info_of(k->s, t)->sums_again)
+        k->terms = range;
+    return range;
+}
+
 static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
     Node *x = t->src[0], *inner[INGOT_MAX_RANK] = {NULL}, *src[INGOT_MAX_RANK + MAX_STATE];
     Node *const *walk = walk_of(k, t);
     unsigned axes = reduce_axes(t);
+    Node *const along = k->along;
     int size = (int)t->nsrc, n = size, part = reduce_part(t);
     if (part) { /* the ranges of a state are those of its first value */
         Node *first = lower_value(k, reduce_sibling(c, t, 0), coords, gate);
@@ -192,15 +204,18 @@ static Node *lower_reduce(StoreNest *k, Node *t, Node *const *coords, Node *gate
         if (axes >> i & 1) {
             inner[i] = walk                     ? walk[i]
                        : idx_is(x->shape[i], 1) ? idx(c, 0)
-                                                : range_new(c, k->s->naxis++, x->shape[i]);
+                                                : reduce_range(k, t, x->shape[i]);
             if (inner[i]->op == OP_RANGE)
                 src[n++] = inner[i];
         }
     }
     if (!walk)
         keep_walk(k, t, inner);
+    if (info_of(k->s, t)->sums_again && n == size + 1)
+        k->along = src[size];
     for (int i = 0; i < size; i++)
         src[i] = lower_value(k, t->src[i], inner, gate);
+    k->along = along;
     if (n == size)
         return src[0];
     Node *outside = NULL, *some = node_bool(c, true);
@@ -349,7 +364,9 @@ static Node *lower_computed(StoreNest *k, Node *t, Node *const *coords, Node *ga
 static Node *lower_staged(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
-    unsigned axes = info_of(k->s, t)->staged;
+    unsigned axes = k->along ? 0 : info_of(k->s, t)->staged;
+    for (int i = 0; i < t->rank && k->along; i++)
+        axes |= coords[i] == k->along ? 1u << i : 0;
     Node *inner[INGOT_MAX_RANK] = {NULL}, *src[1 + 2 * INGOT_MAX_RANK];
     StagedValue *s = k->staged;
     for (; s; s = s->next) {
@@ -383,6 +400,19 @@ static Node *lower_staged(StoreNest *k, Node *t, Node *const *coords, Node *gate
     return n == 1 ? src[0] : node_make(c, OP_STAGE, t->dtype, (Arg){.i = s->n}, n, src, 0, NULL);
 }
 
+/* What rows have one of is stored by the kernel that makes them. */
+static void note_beside(StoreNest *k, Node *t, Node *const *coords)
+{
+    enum { ROOM = sizeof k->beside / sizeof *k->beside };
+    for (int i = 0; i < k->nbeside; i++)
+        if (k->beside[i] == t)
+            return;
+    if (k->nbeside == ROOM)
+        BUG("a row has more than %d values that its kernel stores", ROOM);
+    memcpy((void *)k->beside_at[k->nbeside], (void *)coords, (size_t)t->rank * sizeof *coords);
+    k->beside[k->nbeside++] = t;
+}
+
 static Node *lower_fresh(StoreNest *k, Node *t, Node *const *coords, Node *gate)
 {
     Context *c = k->s->c;
@@ -393,8 +423,10 @@ static Node *lower_fresh(StoreNest *k, Node *t, Node *const *coords, Node *gate)
                                        i->buffer->device == k->device || !i->placeless);
     if (reached && t != k->root) /* else each device computes it of numbers, weights, sizes */
         return load_value(k, i->buffer, i->at, coords, gate);
-    if (i->staged && t != k->root && node_is_const_i(gate, 1))
+    if ((k->along ? i->again : i->staged != 0) && t != k->root && node_is_const_i(gate, 1))
         return lower_staged(k, t, coords, gate);
+    if (i->beside && !k->along)
+        note_beside(k, t, coords);
     return lower_computed(k, t, coords, gate);
 }
 

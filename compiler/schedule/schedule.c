@@ -220,7 +220,7 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
     check_ready(at, require, checked);
     for (int i = 0; i < w.n; i++) {
         Node *t = w.order[i];
-        if (!info_of(s, t)->stored || has_value(s, t))
+        if (!info_of(s, t)->stored || info_of(s, t)->beside || has_value(s, t))
             continue;
         StoredPlace to = {0};
         for (int j = 0; j < n && dest; j++)

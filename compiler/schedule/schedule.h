@@ -58,13 +58,17 @@ typedef struct {
     bool in_rows;    /* attention.c: it stays in the kernel of a sum over its rows, */
     bool by_blocks; /* rows of it come block after block: no factor of all of one is in its terms */
     bool sums_rows; /* and this is that sum, or the one that the row is made of */
-    bool spared;    /* --fuse all: it would be stored otherwise */
-    bool instead;   /* what it is made of was stored in its place */
-    bool once;      /* and some kernel computes it already */
-    int cost;       /* operations per element of its fused expression */
-    int along;      /* the same without what is computed once for a row */
-    int loads;      /* buffers its fused expression reads */
-    Extent most;    /* what its region has at most */
+    /* rows_again.c: a sum of products that makes rows again; the operand that it has of them; what
+     * they have one of is stored; and by whose kernel, beside its own result */
+    bool sums_again, again, kept;
+    const Node *row_of, *beside;
+    bool spared;  /* --fuse all: it would be stored otherwise */
+    bool instead; /* what it is made of was stored in its place */
+    bool once;    /* and some kernel computes it already */
+    int cost;     /* operations per element of its fused expression */
+    int along;    /* the same without what is computed once for a row */
+    int loads;    /* buffers its fused expression reads */
+    Extent most;  /* what its region has at most */
     int depth;
     int device; /* that computes it: of a COPY arg.i, else that of what it is made of; of constants
                    0 */
@@ -209,6 +213,11 @@ typedef struct {
     IndexUse *use; /* indices from data, to be checked */
     int nuse;
     Node *root; /* the node being computed: its own buffer is not read */
+    /* rows that are made again: what the sum of products runs along, its terms' own range; and what
+     * is stored beside the root, with its coordinates */
+    Node *along, *terms;
+    Node *beside[INGOT_MAX_RANK], *beside_at[INGOT_MAX_RANK][INGOT_MAX_RANK];
+    int nbeside;
     int device; /* whose kernel it is */
 } StoreNest;
 /* The value of t at coords where gate holds, as a loop-level expression. */

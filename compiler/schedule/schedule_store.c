@@ -92,6 +92,39 @@ static void check_step(BlockScope *at, const StoreNest *user, const IndexUse *u)
     schedule_step_bufs(s, step, n, bufs);
 }
 
+/* One for the whole row: the first iteration of what it does not move with. */
+static Node *stored_once(StoreNest *k, Node *store)
+{
+    Context *c = k->s->c;
+    Node *src[INGOT_MAX_RANK + 3];
+    memcpy((void *)src, (void *)store->src, store->nsrc * sizeof *src);
+    for (int i = 0; i < k->nrange; i++) {
+        bool moves = false;
+        for (uint32_t j = 3; j < store->nsrc; j++)
+            moves |= depends_on(src[j], k->ranges[i]);
+        if (!moves)
+            src[1] = bool_and(c, src[1], idx_eq(c, k->ranges[i], idx(c, 0)));
+    }
+    return node_make(c, OP_STORE, store->dtype, store->arg, (int)store->nsrc, src, 0, NULL);
+}
+
+/* What rows have one of, each in a buffer of its own: stores of this kernel, too. */
+static void store_beside(BlockScope *at, StoreNest *k, Step *step, Stored *all)
+{
+    Node *store[1 + INGOT_MAX_RANK] = {k->store};
+    for (int i = 0; i < k->nbeside; i++) {
+        Node *t = k->beside[i], *yes = node_bool(at->s->c, true);
+        StoredPlace out = schedule_place_of(at, t);
+        store[1 + i] =
+            store_node(k, out, yes, lower_value(k, t, k->beside_at[i], yes), k->beside_at[i]);
+        schedule_set_place(at, t, out);
+        all[step->nstored++] = (Stored){.node = t, .buffer = out.buffer};
+    }
+    if (k->nbeside)
+        k->store =
+            node_make(at->s->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + k->nbeside, store, 0, NULL);
+}
+
 static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out)
 {
     for (int i = 0; i < k->nuse; i++)
@@ -101,7 +134,7 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
     int n;
     step->value = origin;
     step->device = k->device;
-    step->stored = NEW(at->s->arena, Stored);
+    step->stored = NEWN(at->s->arena, Stored, 1 + k->nbeside);
     step->stored[step->nstored++] =
         (Stored){.node = origin,
                  .copy = origin != k->root && !is_computed(at->s, origin),
@@ -110,10 +143,18 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
                                        sizeof(Node *))
                               : NULL};
     step_computes(at->s, step, origin);
+    store_beside(at, k, step, step->stored);
     if (at->s->opt_level) {
         nest_split(k);
         nest_share_sums(k);
         nest_part_operands(k);
+    }
+    if (k->nbeside) {
+        Node *store[1 + INGOT_MAX_RANK];
+        for (int i = 0; i <= k->nbeside; i++)
+            store[i] = i ? stored_once(k, k->store->src[i]) : k->store->src[0];
+        k->store =
+            node_make(at->s->c, OP_END, INGOT_BOOL, (Arg){0}, 1 + k->nbeside, store, 0, NULL);
     }
     step->kernel = kernel_finish(k, &bufs, &n);
     schedule_step_bufs(at->s, step, n, bufs);

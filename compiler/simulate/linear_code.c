@@ -331,10 +331,12 @@ static void products(Build *q, const Stmt *s)
 static void scale(Build *q, const Stmt *s)
 {
     Node *n = s->node;
-    if (!code_knows(q, n) || q->at[n->id] < 0 || reduce_size(n) != 3) {
+    if (!code_knows(q, n) || q->at[n->id] < 0 || (reduce_size(n) != 3 && reduce_size(n) != 1)) {
         code_fault(q, "scales what is no such sum, or has not been started here");
         return;
     }
+    if (reduce_size(n) == 1) /* it is as it was */
+        return;
     const Operand even = code_value(q, n->src[1]), odd = code_value(q, n->src[2]),
                   acc = {q->at[n->id], code_width(q, n), code_type(n->dtype)};
     code_add_from(q, DO_SCALE, acc, even)->in[1] = odd.at;

@@ -79,8 +79,7 @@ void lin_add_block_of_rows(Lin *q, const int *group, int n, uint64_t open, uint6
         q->late = false;
     }
     for (int i = 0; i < nsum; i++)
-        if (reduce_monoid(q->order[sum[i]]) == MONOID_SCALED_LINES)
-            lin_add(q, STMT_SCALE, q->order[sum[i]], depth);
+        lin_add(q, STMT_SCALE, q->order[sum[i]], depth);
     for (int j = 0; j == 0 || j < most; j++)
         for (int i = 0; i < nsum; i++) {
             const int nterm = tc_terms(q->order[sum[i]]->src[0], term, TC_MOST_TERMS);

@@ -225,6 +225,7 @@ void lin_find_inlined(Lin *q)
             else if (is_early(q, i, p))
                 q->early[p] = true;
             else if (simple && !q->fragment[p] && q->uses[p] == 1 &&
+                     !tile_whole_block(q->l->tile, s) &&
                      place(q, q->set[p]) == place(q, q->body[i]))
                 q->inlined[p] = true;
         }

@@ -56,6 +56,10 @@ typedef struct {
     /* of rows of sums in registers: which of the lane's lines, which fragment of the row, which
      * of its columns */
     int line, copy, column;
+    int inside; /* of sums along a row: so deep */
+    /* blocks of a row that come before all that a mask leaves, and which one an iteration has:
+     * left_out + Tile.along; NULL: it begins with the first one */
+    Node *left_out, *block;
     struct Made { /* of them, what was made already */
         const Node *of;
         int line, copy, column;

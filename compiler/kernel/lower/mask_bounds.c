@@ -227,6 +227,40 @@ Node *mask_limit(const Kernel *k, Node *reduce, Node *range)
     return limit && ends_at(k, reduce, range, limit) ? limit : NULL;
 }
 
+/* The value, with what places have of it in their stead, as the range goes from its end to its
+ * beginning. */
+static Node *turned(Arena *a, Context *c, Node *value, Node *range, Node *back)
+{
+    int n;
+    Node **order = graph_toposort(a, 1, &value, &n);
+    for (int i = n; i-- > 0;) {
+        Node *own =
+            order[i]->op == OP_STAGE && order[i]->arg.i == 1 ? in_place(order[i], range) : NULL;
+        if (!own)
+            continue;
+        Node *element = substitute(c, order[i]->src[0], 1, &own, &range);
+        value = substitute(c, value, 1, &order[i], &element);
+        break;
+    }
+    Node *last = idx_sub(c, range->src[0], idx(c, 1)), *at = idx_sub(c, last, back);
+    return substitute(c, value, 1, &range, &at);
+}
+
+/* How many elements from the first on a mask leaves nothing of; NULL: none, or nobody knows. */
+static Node *mask_begin(Lower *q, Node *reduce, Node *range)
+{
+    int left = MOST_NODES;
+    Node *back = range_new(q->c, RANGE_ADDED, range->src[0]),
+         *value = turned(q->a, q->c, reduce->src[0], range, back),
+         *limit = limit_below(q->k, value, back, &left);
+    left = MOST_NODES;
+    Node *rest = limit && lower_known_outside(q, limit) && !depends_on(limit, back)
+                     ? value_beyond(q->k, value, back, limit, &left)
+                     : NULL;
+    return rest && rest == reduce_identity(q->c, reduce) ? idx_sub(q->c, range->src[0], limit)
+                                                         : NULL;
+}
+
 Node *mask_value(const Kernel *k, Node *value, Node *range, Node **limit)
 {
     int left = MOST_NODES;
@@ -477,6 +511,41 @@ Node *lower_extreme_of_group(Lower *q, Piece *p, Node *at, bool greatest)
     return most;
 }
 
+/* All sums along rows begin where the mask of each of them leaves something: a loop of that many
+ * blocks less. */
+static void begin_blocks(Lower *q, Piece *p, const Limits *f)
+{
+    Node *first = NULL, *along = p->t.along;
+    int64_t each = 0;
+    for (int i = 0; i < q->nest->nsplit; i++) {
+        const Split *s = &q->nest->split[i];
+        const bool of = q->nest->axis[s->inner].row && p->at[s->outer] == along;
+        if (of && each && each != s->amount)
+            return;
+        each = of ? s->amount : each;
+    }
+    for (int i = 0; i < f->n; i++) {
+        Node *n = f->order[i], *one;
+        const int root = n->op == OP_REDUCE && n->nsrc == 2 ? root_of_range(q, n->src[1]) : -1;
+        if (root < 0 || !nest_has_row(q->nest, root))
+            continue;
+        one = reduce_monoid(n) == INGOT_REDUCE_ADD ? mask_begin(q, n, n->src[1]) : NULL;
+        if (!one || (first && first != one))
+            return;
+        first = one;
+    }
+    first = first ? lower_extreme_of_group(q, p, first, false) : NULL;
+    Node *begin = first && each ? idx_div(q->c, first, idx(q->c, each)) : NULL,
+         *count = begin ? idx_sub(q->c, along->src[0], begin) : NULL;
+    if (!begin || begin->lo < 0 || begin->hi < 1 || count->lo < 1 || !tc_in_place(q->nest->inner))
+        return;
+    p->t.along = range_new(q->c, (int)along->arg.i, count);
+    p->left_out = begin;
+    p->block = idx_add(q->c, begin, p->t.along);
+    for (int i = 0; i < q->nest->naxis; i++)
+        p->at[i] = p->at[i] == along ? p->block : p->at[i];
+}
+
 /* Blocks of rows share a loop, which ends where the mask of all that is along them does. */
 static void bound_blocks(Lower *q, Piece *p, const Limits *f)
 {
@@ -518,6 +587,7 @@ void bound_masked_loops(Lower *q, Piece *p)
     find_granules(q, p, &f);
     if (p->t.along) {
         bound_blocks(q, p, &f);
+        begin_blocks(q, p, &f);
         return;
     }
     Node **now = NEWN(q->a, Node *, n->naxis + 1);

@@ -278,6 +278,7 @@ static void name_loops(Lower *q, Piece *p)
         const NestAxis *x = &q->nest->axis[axis];
         Bound bound = x->bound == BOUND_WARP ? BOUND_LANE : x->bound; /* so many items each */
         TileAxis loop = {arena_strdup(q->a, x->name), p->at[axis], bound, x->scanned};
+        loop.range = loop.range && loop.range == p->block ? p->t.along : loop.range;
         static const Bound turn[] = {BOUND_GRID, BOUND_CLUSTER, BOUND_WARP, BOUND_LANE, BOUND_NOT};
         if (!loop.range || loop.range->op != OP_RANGE || x->bound != turn[i / q->nest->norder] ||
             loop.range == p->t.lane || loop.range == p->lines || axis == p->row)
@@ -362,6 +363,8 @@ static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
     if (p->constant)
         e.map[store->src[2]->id] = p->constant;
     Node *v = lower_node(q, p, store, &e);
+    if (p->lane && v->op == OP_STORE && node_is_const_i(v->src[1], 0))
+        return; /* what a row has one of, at its other elements */
     Node *only = p->t.cluster ? has_share(q, p) : p->walked;
     if (only)
         v = lower_store_only(q, v, only);
@@ -449,10 +452,12 @@ static void fill_ahead(Lower *q, Piece *p)
     const Stage *s = NULL;
     for (int i = 0; i < q->nest->nstage && !s; i++)
         s = q->nest->stage[i].depth ? &q->nest->stage[i] : NULL;
-    if (!s || !p->at[s->axis] || p->at[s->axis]->op != OP_RANGE)
+    Node *range = s ? p->at[s->axis] : NULL;
+    range = range && range == p->block ? p->t.along : range;
+    if (!range || range->op != OP_RANGE)
         return;
-    int64_t most = p->at[s->axis]->hi + 2; /* no more than there are iterations to fill for */
-    p->t.ahead_of = p->at[s->axis];
+    int64_t most = range->hi + 2; /* no more than there are iterations to fill for */
+    p->t.ahead_of = range;
     p->t.depth = (int)(s->depth < most ? s->depth : most);
     p->t.ahead = range_new(q->c, p->next++, p->t.ahead_of->src[0]);
     vec_push(q->a, p->t.fill, p->t.nfill, ((TileAxis){.name = "ahead", .range = p->t.ahead}));

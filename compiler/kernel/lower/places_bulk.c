@@ -111,8 +111,10 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
     Node *reads = p->at[s->axis], *depth = idx(q->c, p->t.depth), *slot = idx(q->c, b->elements);
     b->once = !s->depth;
     if (!b->once) {
-        at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, reads, depth), slot));
-        p->at[s->axis] = p->t.ahead;
+        const bool begun = p->block && reads == p->block;
+        Node *iteration = begun ? p->t.along : reads;
+        at = idx_add(q->c, at, idx_mul(q->c, idx_mod(q->c, iteration, depth), slot));
+        p->at[s->axis] = begun ? idx_add(q->c, p->left_out, p->t.ahead) : p->t.ahead;
     }
     for (int i = 0; i < m.n && !b->window; i++)
         b->at[i] = place_part(q, p, s, m.root[i], false);

@@ -103,6 +103,19 @@ static void ranks_begin(Lower *q, Piece *p)
         }
 }
 
+/* How many sums of products a row is made of. */
+static int inner_sums(const Lower *q)
+{
+    Node *range[TC_AXES], **order;
+    int n, sums = 0;
+    for (int i = 0; i < TC_AXES; i++)
+        range[i] = q->k->axes[q->nest->axis[q->nest->inner_axis[i]].root].range;
+    order = graph_toposort(q->a, 1, &q->k->sink, &n);
+    for (int i = 0; i < n; i++)
+        sums += tc_takes(unit(q), order[i], range);
+    return sums;
+}
+
 void rows_begin(Lower *q, Piece *p)
 {
     blocks_begin(q, p);
@@ -111,6 +124,7 @@ void rows_begin(Lower *q, Piece *p)
     p->t.quad = range_new(q->c, p->next++, idx(q->c, 4));
     p->t.row_sums =
         (int)(row_extent(q->nest, q->nest->inner_axis[TC_COLUMNS]) * unit(q)->m / unit(q)->lanes);
+    p->t.rows = inner_sums(q);
     p->lane = idx_add(q->c, idx_mul(q->c, p->lines, idx(q->c, 4)), p->t.quad);
     set_element(q, p, 0, 0, 0);
 }
@@ -191,7 +205,7 @@ static Node *common_factor(Context *c, Node *n, Node **value, int count)
 }
 
 /* Does a mask of coordinates leave all elements that a warpgroup has of the block?  As soon as it
- * leaves its first row the last of them; NULL: nobody knows. */
+ * leaves its first row the last of them, or the first of them its last row; NULL: nobody knows. */
 static Node *whole_block(Lower *q, Piece *p, Node *stage, Node *mask)
 {
     const int rows = q->nest->inner_axis[TC_ROWS], root = nest_root_of(q->k, stage->src[1]);
@@ -206,29 +220,67 @@ static Node *whole_block(Lower *q, Piece *p, Node *stage, Node *mask)
     for (int i = 0; i < 2; i++)
         if (!depends_on(room, range[i]) || !range_stride(q->c, room, range[i], &stride[i]))
             return NULL;
-    if (stride[0] > 0 || stride[1] < 0)
+    const bool early = stride[0] <= 0 && stride[1] >= 0; /* the first ones of a row are left */
+    if (!early && (stride[0] < 0 || stride[1] > 0))
         return NULL;
     const int line = p->line, copy = p->copy, column = p->column;
-    p->at[rows] = idx(q->c, 0);
-    set_along(q, p, idx(q->c, row_extent(q->nest, root) - 1));
+    p->at[rows] = idx(q->c, early ? 0 : unit(q)->m - 1);
+    set_along(q, p, idx(q->c, early ? row_extent(q->nest, root) - 1 : 0));
     Env in = env_at(q, p, root);
     Node *whole = lower_node(q, p, mask, &in);
     set_element(q, p, line, copy, column);
     return whole;
 }
 
-/* Where all of a block is left its mask need not be asked (tile_whole_block()). */
-static Node *unless_whole(Lower *q, Piece *p, Node *stage, Node *v)
+/* The first choice by a mask that an element is made of, element by element. */
+static Node *first_choice(Node *v)
 {
-    Node *choice = has_factor(v) ? v->src[0] : v, *mask = stage->src[0];
-    Node *whole = mask->op == OP_WHERE && choice->op == OP_WHERE
-                      ? whole_block(q, p, stage, mask->src[0])
-                      : NULL;
-    if (!whole)
+    Node *found = v->op == OP_WHERE ? v : NULL;
+    for (uint32_t i = 0; i < v->nsrc && op_is_alu(v->op) && !found; i++)
+        found = v->src[i]->dtype == INGOT_INDEX ? NULL : first_choice(v->src[i]);
+    return found;
+}
+
+/* The value with other sources, where one of them is another. */
+static Node *with_sources(Context *c, Node *v, Node *const *src)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < v->nsrc; i++)
+        same &= src[i] == v->src[i];
+    return same ? v : node_with(c, v, src);
+}
+
+/* What it is where the mask leaves something. */
+static Node *where_left(Context *c, Node *v, const Node *mask)
+{
+    Node *src[MAX_ALU_SRC];
+    if (!op_is_alu(v->op) || v->dtype == INGOT_INDEX)
         return v;
-    choice = node_where(q->c, whole, choice->src[1], choice);
-    return has_factor(v) ? node_alu2(q->c, OP_MUL, (ingot_dtype)v->dtype, choice, v->src[1])
-                         : choice;
+    if (v->op == OP_WHERE && v->src[0] == mask)
+        return where_left(c, v->src[1], mask);
+    for (uint32_t i = 0; i < v->nsrc; i++)
+        src[i] = where_left(c, v->src[i], mask);
+    return with_sources(c, v, src);
+}
+
+/* Where all of a block is left its mask need not be asked (tile_whole_block()), and where it is
+ * asked all has been computed before. */
+static Node *unless_whole(Context *c, Node *v, Node *whole, const Node *mask)
+{
+    Node *src[MAX_ALU_SRC];
+    if (!op_is_alu(v->op) || v->dtype == INGOT_INDEX)
+        return v;
+    if (v->op == OP_WHERE && v->src[0] == mask && v->src[2]->op == OP_CONST) {
+        Node *x =
+            factor_last(c, node_where(c, v->src[0], where_left(c, v->src[1], mask), v->src[2]));
+        Node *choice = has_factor(x) ? x->src[0] : x;
+        choice = node_where(c, whole, choice->src[1], choice);
+        return has_factor(x) ? node_alu2(c, OP_MUL, (ingot_dtype)x->dtype, choice, x->src[1])
+                             : choice;
+    }
+    for (uint32_t i = 0; i < v->nsrc; i++)
+        src[i] = unless_whole(c, v->src[i], whole, mask);
+    return with_sources(c, v, src);
 }
 
 Node *rows_stage(Lower *q, Piece *p, Node *n)
@@ -237,7 +289,11 @@ Node *rows_stage(Lower *q, Piece *p, Node *n)
     if (known)
         return known;
     Env in = env_at(q, p, nest_root_of(q->k, n->src[1]));
-    known = unless_whole(q, p, n, factor_last(q->c, lower_node(q, p, n->src[0], &in)));
+    Node *choice = first_choice(n->src[0]);
+    Node *whole = choice ? whole_block(q, p, n, choice->src[0]) : NULL;
+    known = lower_node(q, p, n->src[0], &in);
+    known = whole ? unless_whole(q->c, known, whole, lower_node(q, p, choice->src[0], &in))
+                  : factor_last(q->c, known);
     return make(q, p, n->src[0], p->line, p->copy, p->column, known);
 }
 
@@ -276,12 +332,14 @@ static Node *reduce_of_lane(Lower *q, Piece *p, Node *n)
     Node *identity = reduce_identity(q->c, n);
     Node **value = NEWN(q->a, Node *, 2 * eights);
     int count = 0;
+    p->inside++;
     for (int i = 0; i < 2 * eights; i++) {
         set_element(q, p, line, i / 2, i % 2);
         Node *v = element_of(q, p, n->src[0], n->src[1], identity);
         if (v != identity)
             value[count++] = v;
     }
+    p->inside--;
     set_element(q, p, line, copy, column);
     Node *factor = common_factor(q->c, n, value, count), *joined = join_values(q, n, value, count);
     return factor ? node_alu2(q->c, OP_MUL, INGOT_F32, joined, factor) : joined;
@@ -329,13 +387,16 @@ static Node *over_blocks(Lower *q, Piece *p, Node *n, Node *own)
     Node *shift = p->t.along ? row_shift(q->nest, q->k, n->src[0], &good) : NULL;
     if (!p->t.along)
         return own;
+    p->inside++;
     if (!good)
         BUG("rows that cannot be taken by blocks");
+    if (shift)
+        (void)rows_terms(q, p, shift);
+    p->inside--;
     if (!shift) {
         Node *src[] = {own, p->t.along};
         return reduce_over(q, INGOT_REDUCE_ADD, 2, src);
     }
-    (void)rows_terms(q, p, shift);
     Node *src[] = {own, made(p, shift, p->line, FACTOR, 0), p->t.along};
     return reduce_over(q, MONOID_SCALED, 3, src);
 }
@@ -343,6 +404,10 @@ static Node *over_blocks(Lower *q, Piece *p, Node *n, Node *own)
 static Node *reduce_along(Lower *q, Piece *p, Node *n)
 {
     Node *known = made(p, n, p->line, 0, 0);
+    if (p->t.along && reduce_monoid(n) == INGOT_REDUCE_MAX && !p->inside) {
+        Node *src[] = {greatest_of_block(q, p, n), p->t.along}; /* known behind all blocks */
+        return reduce_over(q, INGOT_REDUCE_MAX, 2, src);
+    }
     if (known)
         return known;
     if (p->t.along && reduce_monoid(n) == INGOT_REDUCE_MAX)
@@ -480,6 +545,7 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
         return tc_in_place(u) ? sum : over_blocks(q, p, n, sum);
     }
     Node *body = NULL, *own = p->t.fragment[TC_TERMS];
+    p->inside++;
     for (int i = 0; i < nest->axis[term].extent / u->k; i++) {
         Node *side[2];
         for (int j = 0; j < 2; j++) {
@@ -495,6 +561,7 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     Node *src[] = {body, own};
     sum = tc_in_place(u) ? sum_of_blocks(q, p, n, body)
                          : node_make(q->c, OP_REDUCE, n->dtype, n->arg, 2, src, 0, NULL);
+    p->inside--;
     make(q, p, n, -1, number, 0, sum);
     set_element(q, p, line, copy, at_column);
     p->at[row] = kept[0];
