@@ -176,6 +176,23 @@ static void numbers(Writer *w, int n, const int64_t *x, int64_t unit)
     sb_puts(&w->sb, "}");
 }
 
+/* Elements along each axis, as a run has them. */
+static void extents(Writer *w, const Box *x)
+{
+    sb_puts(&w->sb, ", (const uint64_t[]){");
+    for (int i = 0; i < x->rank; i++) {
+        sb_puts(&w->sb, i ? ", " : "");
+        if (!x->end[i]) {
+            sb_printf(&w->sb, "%lld", (long long)x->extent[i]);
+            continue;
+        }
+        sb_puts(&w->sb, "(uint64_t)(");
+        print_expr(&w->sb, w->b, x->end[i]);
+        sb_puts(&w->sb, ")");
+    }
+    sb_puts(&w->sb, "}");
+}
+
 /* Along the axes of the image: where positions begin and end, and how far apart they are. */
 static void window_numbers(Writer *w, const Box *x)
 {
@@ -206,7 +223,7 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
         sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg,
                   gpu_argument_of(b, s, s->bufs[x->arg]), (long long)sat_mul(x->offset, bytes),
                   (int)bytes, x->rank);
-        numbers(w, x->rank, x->extent, 1);
+        extents(w, x);
         numbers(w, x->rank, x->stride, bytes);
         numbers(w, x->window ? 2 : x->rank, x->size, 1);
         if (x->window)

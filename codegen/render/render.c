@@ -418,8 +418,10 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
         render_coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
-        if (bound == BOUND_GRID && render_last_first(r, s->node))
-            sb_printf(r->sb, "%lld - ", (long long)s->node->hi);
+        if (bound == BOUND_GRID && render_last_first(r, s->node)) {
+            render_expr(r, idx_sub(r->k->c, s->node->src[0], idx(r->k->c, 1)));
+            put(r, " - ");
+        }
         sb_printf(r->sb, "%s %% ", name);
         render_expr(r, s->node->src[0]);
         sb_printf(r->sb, "%s;\n", end);

@@ -370,10 +370,11 @@ static bool render_exp_of_sum(Render *r, const Node *less)
     return true;
 }
 
-/* e^x of rows that stay in registers: there are as many as multiply-adds of a few products. */
+/* e^x of rows that stay in registers: there are as many as multiply-adds of a few products. Of
+ * other sums of a unit, too: nobody multiplies meanwhile. */
 static bool render_exp_near(Render *r, Node *n)
 {
-    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->quad || !writes_halves(r))
+    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->tc || !writes_halves(r))
         return false;
     if (render_exp_of_sum(r, n->src[0]))
         return true;

@@ -31,6 +31,7 @@
  *     igrt_wgmma_done(&s3, a5, 63, 4); */
 #include <string.h>
 
+#include "kernel.h"
 #include "language_c.h"
 #include "render.h"
 
@@ -397,12 +398,22 @@ static void scale_lines(Render *r, Node *sum)
     put(r, ");\n");
 }
 
+/* Does it grow with the range, up to what does not move with it? */
+static bool grows_with(Render *r, Node *e, Node *range)
+{
+    int64_t stride;
+    if (e->op != OP_MIN)
+        return range_stride(r->k->c, e, range, &stride) && stride > 0;
+    return (grows_with(r, e->src[0], range) && !depends_on(e->src[1], range)) ||
+           (grows_with(r, e->src[1], range) && !depends_on(e->src[0], range));
+}
+
 bool render_last_first(Render *r, Node *range)
 {
     Node *blocks = r->l.tile->along ? r->l.tile->along->src[0] : NULL;
     int64_t size;
     if (!blocks || !idx_value(range->src[0], &size))
-        return false;
+        return blocks && grows_with(r, blocks, range);
     Node *end[] = {idx(r->k->c, 0), idx(r->k->c, size - 1)};
     return substitute(r->k->c, blocks, 1, &range, &end[0])->hi <
            substitute(r->k->c, blocks, 1, &range, &end[1])->lo;

@@ -24,6 +24,11 @@ void choose_pitches(Plan *, Step *const *kernel, int n, const bool *kept, const 
 void share_halos(Plan *, Step *const *kernel, int n, const bool *kept, const Target *);
 /* The same of a weight that a GPU's unit reads, behind what its layout does already. */
 void pitch_weight(const Buffer *, const Target *, Layout *);
+/* sized_axes.c: by buffer, whether products read it that boxes may bring; the axis whose size only
+ * a run knows outermost, but `last` innermost (or -1). False: there is none, or several, or it lies
+ * so. */
+bool *find_boxed(Arena *, const Plan *, Step *const *kernel, int n, const Target *);
+bool put_size_first(Buffer *, int last);
 /* layouts.c: whether it reads beyond the edges of its buffer by a little, and is zero there. */
 bool reads_beyond(const Kernel *, Node *load);
 /* layouts.c: cycles that a load's gate takes, and those that a sum of bytes takes more under it:

@@ -7,6 +7,7 @@
 
 enum {
     MOST_RANGES = 8,
+    MMA_MOST_OPERANDS = 3,
     MMA_MOST_NTH = 16,  /* blocks that a tuner may ask for, */
     WGMMA_MOST_NTH = 4, /* and these after them */
     MMA_TURN =
@@ -34,6 +35,7 @@ typedef struct {
     const Tc *unit;
     int64_t arg; /* of an operand */
     JoinedAxis rows, columns, terms, others;
+    JoinedAxis copies; /* short axes that no sum moves with: results made of the same sums */
 } Product;
 
 /* Its extents. */
@@ -41,6 +43,7 @@ typedef struct {
     int64_t rows, columns, terms, others;
     int work;    /* what is made of a result before it is stored, in additions, */
     int read;    /* and how many operands lie as the results do (a residual) */
+    int sums;    /* of one operand times so many others, each over all terms, */
     int64_t run; /* a block of columns is within so many (the channels of one tap); 0: anywhere */
 } Extents;
 
@@ -80,7 +83,10 @@ bool mma_bind(Nest *, int n, const char *const *axis, int to);
 bool mma_bind_others(Nest *, const JoinedAxis *others);
 /* What the product's axes are joined from becomes one axis each. */
 bool mma_join(Nest *, Product *);
-/* Both operands are staged at this loop over blocks of terms: ahead, if they lie so that they can
+/* What the kernel's sums multiply: an operand that all have in common, and another one of each; 0:
+ * they are no such sums. */
+int mma_operands(const Kernel *, const View *, Node **operand);
+/* All operands are staged at this loop over blocks of terms: ahead, if they lie so that they can
  * be; false: not at all. */
 bool mma_stage(Nest **, const char *outer, int64_t depth);
 

@@ -570,14 +570,15 @@ static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, c
     return true;
 }
 
-/* How many elements of a row its mask leaves, if that grows by as much from each row to the next.
- */
+/* How many elements of a row its mask leaves, if that grows by as much from each row to the next;
+ * at least, where only a run says how many the first row has (tokens before a prompt). */
 static void find_mask(const Kernel *k, const Attention *at, RowsExtents *e)
 {
     Context *c = k->c;
     Node *limit = mask_limit(k, at->outer, at->along), *zero = idx(c, 0);
-    if (!limit || !depends_on(limit, at->rows) || !range_stride(c, limit, at->rows, &e->slope) ||
-        !idx_value(substitute(c, limit, 1, &at->rows, &zero), &e->first))
+    if (limit && depends_on(limit, at->rows) && range_stride(c, limit, at->rows, &e->slope))
+        e->first = substitute(c, limit, 1, &at->rows, &zero)->lo;
+    else
         e->slope = 0;
 }
 

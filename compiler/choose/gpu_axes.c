@@ -88,3 +88,53 @@ bool mma_bind_others(Nest *n, const JoinedAxis *others)
             return false;
     return true;
 }
+
+int mma_operands(const Kernel *k, const View *v, Node **operand)
+{
+    int n = v->nfactor == 2 ? 2 : 0;
+    for (int i = 0; i < n; i++)
+        operand[i] = v->factor[i];
+    for (int i = 0; i < v->nreduce && n; i++) {
+        const View o = view_of_sum(k, v->reduce[i]);
+        bool alike = o.nfactor == 2 && n < MMA_MOST_OPERANDS && o.dot->nsrc == v->dot->nsrc;
+        if (v->reduce[i] == v->dot)
+            continue;
+        for (uint32_t j = 1; j < v->dot->nsrc && alike; j++)
+            alike = o.dot->src[j] == v->dot->src[j];
+        const int shared = alike && (o.factor[1] == operand[0] || o.factor[1] == operand[1]);
+        Node *x = o.factor[shared], *y = o.factor[!shared];
+        alike = alike && (x == operand[0] || x == operand[1]);
+        for (int j = 0; j < v->nrange && alike; j++)
+            alike = depends_on(y, v->range[j]) == depends_on(operand[x == operand[0]], v->range[j]);
+        operand[n] = y;
+        n = alike ? n + 1 : 0;
+    }
+    return n;
+}
+
+bool mma_stage(Nest **nest, const char *outer, int64_t depth)
+{
+    const View v = kernel_view((*nest)->k);
+    const bool boxes = tc_in_place((*nest)->tc), gather = !depth && !boxes;
+    Node *operand[MMA_MOST_OPERANDS];
+    const int noperand = mma_operands((*nest)->k, &v, operand);
+    for (; depth >= 2 || (gather && !depth); depth--) {
+        Nest *tried = nest_clone(*nest);
+        bool good = noperand > 0;
+        for (int i = 0; i < noperand && good; i++) {
+            Opt o = {.kind = OPT_STAGE,
+                     .axis = outer,
+                     .amount = operand[i]->src[0]->arg.i,
+                     .depth = depth,
+                     .tma = boxes};
+            good = !opt_apply(tried, &o);
+        }
+        good = good && !nest_check(tried);
+        nest_free(good ? *nest : tried);
+        if (good)
+            *nest = tried;
+        if (good)
+            return true;
+    }
+    return false;
+}

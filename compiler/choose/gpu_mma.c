@@ -12,6 +12,7 @@
 #include "gpu.h"
 
 enum {
+    FEW = 4,        /* copies */
     MOST_SIDE = 64, /* rows and columns of a warp's block */
     LEAST_WORK = 1 << 18
 };
@@ -64,9 +65,15 @@ static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         bool a = depends_on(x, r), b = depends_on(y, r);
+        const bool is_few = v->nreduce > 1 && range_extent(r) > 0 && range_extent(r) <= FEW;
         const bool other = (a && b) || (range_extent(r) < 0 && r != lone_range(v, x, y) &&
                                         r != lone_range(v, y, x));
-        if ((!a && !b) || !add_range(k, other ? &p->others : a ? &p->rows : &p->columns, r))
+        JoinedAxis *const to = other    ? &p->others
+                               : a      ? &p->rows
+                               : b      ? &p->columns
+                               : is_few ? &p->copies
+                                        : NULL;
+        if (!to || !add_range(k, to, r))
             return false;
     }
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
@@ -211,31 +218,6 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
 
 /* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each
  * step. */
-bool mma_stage(Nest **nest, const char *outer, int64_t depth)
-{
-    const View v = kernel_view((*nest)->k);
-    const bool boxes = tc_in_place((*nest)->tc), gather = !depth && !boxes;
-    for (; depth >= 2 || (gather && !depth); depth--) {
-        Nest *tried = nest_clone(*nest);
-        bool good = v.nfactor == 2;
-        for (int i = 0; i < 2 && good; i++) {
-            Opt o = {.kind = OPT_STAGE,
-                     .axis = outer,
-                     .amount = v.factor[i]->src[0]->arg.i,
-                     .depth = depth,
-                     .tma = boxes};
-            good = !opt_apply(tried, &o);
-        }
-        good = good && !nest_check(tried);
-        nest_free(good ? *nest : tried);
-        if (good)
-            *nest = tried;
-        if (good)
-            return true;
-    }
-    return false;
-}
-
 static int64_t shared_of(const TileSize *b, const Tc *u)
 {
     const int64_t bytes = dtype_info[u->a].bytes, pad = TC_PIECE / bytes;
@@ -556,7 +538,10 @@ static int beside_results(const View *v, const Product *p)
 static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
 {
     Nest *tiled = nest_clone(*nest);
-    const bool good = mma_join(tiled, &p) && choose_wgmma_opts(&tiled, &p, e, cycles);
+    bool good = mma_join(tiled, &p);
+    for (int i = 0; i < p.copies.n && good; i++)
+        good = nest_opt(tiled, OPT_UPCAST, p.copies.of[i], range_extent(p.copies.range[i]));
+    good = good && choose_wgmma_opts(&tiled, &p, e, cycles);
     nest_free(good ? *nest : tiled);
     if (good)
         *nest = tiled;
@@ -673,6 +658,8 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
     TileSize b = {0};
     double cycles;
     const char *step;
+    if (e->sums > 1)
+        return !gather && !t->nth && wgmma_opts(nest, p, e, INFINITY);
     if (!pick_block(e, &p, t, gather, t->nth && !gather && can_meet(t, p.unit), &b, &cycles))
         return false;
     if (!gather && (taps_opts(nest, o, &p, e, cycles) || wgmma_opts(nest, p, e, cycles)))
@@ -698,9 +685,13 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     const Kernel *k = (*nest)->k;
     View v = kernel_view(k);
     const MmaOperands operands = {a, &v, bufs, may_copy};
-    Node *term[TC_MOST_TERMS];
-    if (!v.dot || v.nstore != 1 || v.nreduce != 1 || v.nfactor != 2 || k->flops < LEAST_WORK ||
-        tc_terms(v.dot->src[0], term, TC_MOST_TERMS) != 1)
+    Node *term[TC_MOST_TERMS], *operand[MMA_MOST_OPERANDS];
+    if (!v.dot || v.nstore != 1 || !mma_operands(k, &v, operand) || k->flops < LEAST_WORK)
+        return false;
+    bool takes = true;
+    for (int i = 0; i < v.nreduce; i++)
+        takes &= tc_terms(v.reduce[i]->src[0], term, TC_MOST_TERMS) == 1;
+    if (!takes)
         return false;
     for (int i = 0; i < TC_COUNT; i++) {
         Product p = {.unit = &tc_units[i], .arg = v.factor[0]->src[0]->arg.i};
@@ -713,8 +704,12 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             y = v.factor[0];
         }
         Node *range[] = {p.rows.range[0], p.columns.range[0], p.terms.range[0]};
-        if (!tc_takes(p.unit, v.dot, range))
+        for (int j = 0; j < v.nreduce; j++)
+            takes &= tc_takes(p.unit, v.reduce[j], range);
+        if (!takes) {
+            takes = true;
             continue;
+        }
         int64_t rows = 1, columns = 1, terms = 1, others = 1;
         for (int j = 0; j < p.rows.n; j++)
             rows = sat_mul(rows, mma_most(p.rows.range[j]));
@@ -729,7 +724,10 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         order_rows(k, x, &p.rows);
         Layout *weights = NEWN(a, Layout, k->narg);
-        lay_out(*nest, &v, bufs, &p, weights);
+        for (int j = 0; j < v.nreduce; j++) {
+            const View sum = view_of_sum(k, v.reduce[j]);
+            lay_out(*nest, &sum, bufs, &p, weights);
+        }
         Nest *tiled = NULL;
         Layout *was = NEWN(a, Layout, k->narg);
         for (int j = 0; j < k->narg; j++) {
@@ -737,7 +735,8 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             if (weights[j].n)
                 k->args[j].layout = weights[j];
         }
-        const Extents e = {rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p), 0};
+        const Extents e = {
+            rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p), v.nreduce, 0};
         bool good = false;
         for (int gather = 0; gather < 2 && !good; gather++) {
             if (tiled)

@@ -22,11 +22,12 @@ typedef struct {
     const Tc *unit;
     int64_t warps, depth; /* warpgroups, one below the other */
     int64_t parts;        /* of the terms, for as many groups of a cluster */
+    int64_t sums;         /* that have the rows in common */
 } Tall;
 
 static int64_t place_bytes(const Tall *b)
 {
-    return (b->warps * b->unit->m + b->unit->n) * TC_RUN;
+    return (b->warps * b->unit->m + b->sums * b->unit->n) * TC_RUN;
 }
 
 /* With what is kept of operands besides, what the groups of a cluster join their sums in, and the
@@ -42,7 +43,7 @@ static int64_t shared_bytes(const Tall *b)
  * what the loaders leave them, they have to fit. */
 static bool has_registers(const Tall *b)
 {
-    const int64_t sums = b->unit->m * b->unit->n / b->unit->lanes;
+    const int64_t sums = b->sums * b->unit->m * b->unit->n / b->unit->lanes;
     return b->warps == 1 ||
            (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit) <= tc_registers(b->warps);
 }
@@ -54,7 +55,7 @@ static double line_cycles(const Tall *b, const GroupProducts *w, double beside)
     const double hidden = 0.87;
     const Tc *u = b->unit;
     if (u->products == 1) /* the narrower the terms, the more in a line, and in a cycle */
-        return (double)(b->warps * u->m * u->n * TC_RUN / 2) / w->rate;
+        return (double)(b->sums * b->warps * u->m * u->n * TC_RUN / 2) / w->rate;
     const double alone = (double)b->warps * (w->apart + w->column * u->n);
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
 }
@@ -68,7 +69,7 @@ static Share share_of(const Extents *e, const Tall *b, const Target *t)
 {
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n,
                   items = (b->warps + 1) * b->unit->lanes; /* one warpgroup loads */
-    const int64_t sums = rows * columns / (b->warps * b->unit->lanes);
+    const int64_t sums = b->sums * rows * columns / (b->warps * b->unit->lanes);
     const int64_t registers = (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit);
     int64_t fits = t->machine.file / (items * registers),
             room = t->machine.shared / shared_bytes(b);
@@ -145,13 +146,13 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
         for (int64_t warps = 1; warps <= MOST_WARPS; warps++)
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
                 const Tc *u = &tc_units[i];
-                Tall b = {u, warps, MOST_DEPTH, parts};
+                Tall b = {u, warps, MOST_DEPTH, parts, e->sums};
                 const int64_t line = tc_run(u->a);
                 const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
                                   (u->n > NARROW && u->n >= 2 * e->columns);
                 const bool even =
-                    parts == 1 || (u->acc == INGOT_F32 && e->terms % (parts * line) == 0 &&
-                                   e->terms > parts * line);
+                    parts == 1 || (u->acc == INGOT_F32 && e->sums == 1 &&
+                                   e->terms % (parts * line) == 0 && e->terms > parts * line);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
                     u->products != like->products || wide || !even || !has_registers(&b) ||
                     (e->run && e->run % u->n))

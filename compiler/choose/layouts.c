@@ -736,6 +736,7 @@ static void layouts_on(Plan *p, const Target *t, int device)
         halo[i].fill = given[i] ? layout_fill(given[i]) : halo[i].fill;
     drop_gates(&x, halo);
     const unsigned *terms = find_terms(&x, nbuffer, t);
+    const bool *boxed = find_boxed(x.a, p, x.kernel, x.n, t);
     for (int i = 0; i < nbuffer; i++) {
         Buffer *b = p->buffers[i];
         if (x.fixed[i])
@@ -750,7 +751,8 @@ static void layouts_on(Plan *p, const Target *t, int device)
         int last = innermost(&x, b);
         if (given[i])
             b->layout = *given[i];
-        else if (!line_up_terms(b, terms[i], last) && last >= 0)
+        else if (!line_up_terms(b, terms[i], last) && !(boxed[i] && put_size_first(b, last)) &&
+                 last >= 0)
             add_permute(b, last);
         if (b->layout.n)
             buffer_layout_changed(b);

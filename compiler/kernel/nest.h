@@ -234,6 +234,7 @@ typedef struct {
     int rank, arg, place;
     Node *at[MAX_BOX]; /* where it begins: counters of iterations, each times a constant */
     int64_t extent[MAX_BOX], stride[MAX_BOX]; /* of the buffer, in elements; beyond it are zeros */
+    Node *end[MAX_BOX];    /* an extent that only a run knows, where zeros beyond it are summed */
     int64_t size[MAX_BOX]; /* of the box; the first one of a run of 128 bytes ... */
     int64_t count;         /* ... so many times, one box after the other */
     int64_t offset;        /* of the buffer's first element */
@@ -416,6 +417,10 @@ bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 /* mask_bounds.c: elements of the range from there on add nothing to the reduce, as a mask of
  * coordinates leaves them out; NULL: there is no such. */
 Node *mask_limit(const Kernel *, Node *reduce, Node *range);
+
+/* Is a value the identity from the end of the range on, or from before, by a mask of the kernel's
+ * own? */
+bool mask_is_within(const Kernel *, Node *value, Node *range, const Node *identity);
 /* The same of a value: the constant that it is from the limit on, or NULL. */
 Node *mask_value(const Kernel *, Node *value, Node *range, Node **limit);
 /* Of a WHERE, whatever its other side is. */

@@ -162,7 +162,7 @@ bool fusion_of_company(Sched *s, Node *n, Node *reader, Fusion *f)
         } else if (other)
             company |= region_of(s, o).cases > 0;
     }
-    if (!company || are_vector_sums(s, n, reader))
+    if (!company || are_vector_sums(s, n, reader) || are_sums_beside(s, n, reader))
         return true;
     /* sums of their own, and not one that both are made of */
     if (is_for_groups(s, n) && together.ops[UNIT_TILE] >= own.ops[UNIT_TILE] + least / 2)

@@ -60,8 +60,13 @@ bool is_turned_sum(Sched *, Node *, Node *const *uses);
 /* Two such sums over one vector, of which n is the later one or made of it, that meet in their
  * reader: one kernel has both. */
 bool are_vector_sums(Sched *, Node *n, const Node *reader);
-/* Two such sums of digits, of which each multiplies the same elements of one vector in its turn:
- * one loop has both. */
+/* beside_sums.c: two products of matrices with one operand in common that meet in their reader, n
+ * being one of them, or made of it: one kernel has both. */
+bool are_sums_beside(Sched *, Node *n, const Node *reader);
+/* Is n one such product, or made of it? */
+bool is_sum_for_boxes(Sched *, Node *n);
+/* vector_sums.c: two such sums of digits, of which each multiplies the same elements of one vector
+ * in its turn: one loop has both. */
 bool walk_alike(Sched *, Node *sum, Node *other);
 /* Computed from what a run looks up, and the vector of such sums: the items of each group would do
  * so again, and do not walk along what lies elsewhere. */

@@ -241,6 +241,8 @@ void nest_split(StoreNest *);
 void nest_part_operands(StoreNest *);
 /* turned_sums.c: sums that the elements along a short axis have in common do not move with it. */
 void nest_share_sums(StoreNest *);
+/* beside_sums.c: both of them along one axis of terms. */
+void nest_join_terms(StoreNest *);
 
 void step_origins(Sched *, Step *, const Node *);
 /* The nodes that a kernel computes of a value that it stores, and what they are for. */

@@ -147,6 +147,7 @@ static void nest_end(BlockScope *at, StoreNest *k, Node *origin, StoredPlace out
     if (at->s->opt_level) {
         nest_split(k);
         nest_share_sums(k);
+        nest_join_terms(k);
         nest_part_operands(k);
     }
     if (k->nbeside) {

@@ -248,7 +248,7 @@ static bool only_turned(Sched *s, Node *n, Node *const *uses, int moves, bool *f
 bool is_turned_sum(Sched *s, Node *n, Node *const *uses)
 {
     bool flipped = false;
-    return info_of(s, n)->has_reduce && sum_of(s, n, 2 * FEW) &&
+    return info_of(s, n)->has_reduce && (sum_of(s, n, 2 * FEW) || is_sum_for_boxes(s, n)) &&
            only_turned(s, n, uses, FEW, &flipped) && flipped;
 }
 

@@ -46,7 +46,7 @@ static bool box_element(const Thread *t, const Do *d, int64_t e, int64_t *from)
         at += i ? 0 : e / (b->elements / b->count) * b->size[0];
         rest /= b->size[i];
         *from += at * b->stride[i];
-        inside &= at < b->extent[i];
+        inside &= at < (b->end[i] ? *integer(t, d->operand[b->rank + i]) : b->extent[i]);
     }
     return inside;
 }

@@ -431,12 +431,12 @@ static void bring(Build *q, Node *n, bool async)
 /* Where the box begins is computed here: no statement says it. */
 static void box(Build *q, Node *n, const Box *b)
 {
-    int *at = NEWN(q->a, int, 2 * b->rank); /* and the taps */
+    int *at = NEWN(q->a, int, 2 * b->rank); /* and the taps, or ends */
     q->again = true;
     for (int i = 0; i < b->rank; i++) {
         at[i] = code_value(q, b->at[i]).at;
-        if (b->window)
-            at[b->rank + i] = code_value(q, b->tap[i]).at;
+        if (b->window || b->end[i])
+            at[b->rank + i] = code_value(q, b->window ? b->tap[i] : b->end[i]).at;
     }
     Operand to = code_value(q, n->src[3]);
     q->again = false;

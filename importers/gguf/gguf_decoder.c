@@ -145,10 +145,14 @@ static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
         dims[i] = ingot_shape(x, i);
     dims[3] = ingot_dim_const(d->c, d->m->facts.head / 2);
     dims[4] = two;
+    /* Products have an order of their own, but for those of one row, where each kernel less counts,
+     * or of many on GPUs whose groups have boxes brought to them: there both neighbours are made of
+     * the two sums that one kernel has. */
+    enum { MANY = 128 };
     int64_t rows;
-    /* Products have an order of their own, but for those of one row where each kernel less counts:
-     * there both neighbours are made of the two sums that one kernel has. */
-    if (!ingot_one_product(d->c) || !ingot_dim_is_const(dims[2], &rows) || rows > 1)
+    const bool one = ingot_dim_is_const(dims[2], &rows) && rows == 1,
+               many = ingot_dim_hi(dims[2]) >= MANY && ingot_shared_keys(d->c);
+    if (!ingot_one_product(d->c) || (!one && !many))
         x = ingot_contiguous(d->c, x);
     x = ingot_permute(d->c, ingot_reshape(d->c, x, 5, dims), perm);
     return ingot_flatten(d->c, x, 3, 5);

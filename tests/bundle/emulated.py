@@ -263,12 +263,14 @@ def gelu(rows, columns):
     return [("x", H, [rows, 192])], nodes, ("y", H, [rows, columns]), weights
 
 
-def residuals(dtype, rows, columns, terms=64, more=()):
+def residuals(dtype, rows, columns, terms=64, more=(), apart=False):
     """A product that a second one is added to, in its memory, whose sum a third one takes and adds
-    an operand to; with biases, and a value that is used twice."""
+    an operand to; with biases, and a value that is used twice. apart: the first two have no operand
+    in common, for which one kernel would have both."""
     number = np.float16 if dtype == H else np.float32
-    nodes = [
-        ("MatMul", ["x", "w"], "p"),
+    nodes = [("Relu", ["x"], "c")] if apart else []
+    nodes += [
+        ("MatMul", ["c" if apart else "x", "w"], "p"),
         ("MatMul", ["x", "v"], "q"),
         ("Add", ["q", "b"], "qb"),
         ("Add", ["qb", "p"], "r"),

@@ -151,7 +151,7 @@ def sums(ingot, work):
             work,
             "boxes",
             "groups",
-            residuals(H, 144, 256, 256),
+            residuals(H, 144, 256, 256, apart=True),
             4e-3,
             [*row, "igrt_wgmma64_dot_f16<"],
         ),

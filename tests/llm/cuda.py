@@ -32,10 +32,17 @@ import decoder
 WORDS, PAST, NEAR = 2304, 1100, 2e-3
 PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61, 1500, 7]
 FEW = 6  # of them come by run()
+FEW_WORDS = 256
+LONG = [(i * 37 + 11) % FEW_WORDS for i in range(142)]  # in blocks of keys, by boxes
 FEW_PROCESSORS = "target = cuda:sm_90a\nprocessors = 2\nclose = 2\ngroup = 64\n"
 # by which products as small as these are worth an exchange: caches lie on two devices, by heads
 SLOW = FEW_PROCESSORS + "launch = 1\nrate.tile = 0.01\n"
-HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW}
+HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW, "long prompts": ""}
+# a loop over blocks of keys, of which boxes bring as many as a run has; two sums of one kernel
+KEYS = re.compile(
+    r"make_map\(gpu, &m2, mem\[\w+\], 0, 2, 3, \(const uint64_t\[\]\)\{\d+, \(uint64_t\)"
+)
+TWO_SUMS = re.compile(r"igrt_wgmma\w+ s0 = .*\n *igrt_wgmma\w+ s1 = ")
 GATED = re.compile(r"/\* \d+: .*ffn_up.*ffn_gate")  # one step has both
 KINDS = ("F16", "Q4_0", "Q8_0")
 # how kernels of one token read weights where a processor has few items: before they wait for others
@@ -60,7 +67,7 @@ static void show(void)
 int main(int argc, char **argv)
 {
     static model_ctx ctx;
-    static int32_t ids[64];
+    static int32_t ids[256];
     const int few = atoi(argv[1]), n = argc - 2;
     model_config config = {.struct_size = sizeof config, .arena = arena, .arena_bytes = sizeof arena};
     for (int i = 0; i < n; i++)
@@ -92,13 +99,21 @@ int main(int argc, char **argv)
 def logits(a, m, at, how):
     """What the program prints: [tokens, WORDS]"""
     bundle, target, path = at / "cuda", a.target, m.write(at / "model.gguf")
-    if how:
+    if HOW.get(how):
         target = at / "own.target"
         target.write_text(HOW[how])
     what = [a.ingot, "compile", path, "-o", bundle, "--target", target, "-q", "--no-check"]
     two = how == "two devices"
     what += ["--devices", "2", "--parallel", "tensor"] if two else []
-    dims = ["--dim", "n=1..16", "--dim", f"past=0..{PAST}", "--weights", "array"]
+    prompts = how == "long prompts"
+    dims = [
+        "--dim",
+        f"n=1..{512 if prompts else 16}",
+        "--dim",
+        f"past=0..{PAST}",
+        "--weights",
+        "array",
+    ]
     subprocess.run([*what, *dims], check=True)
     kernels = (bundle / "model_kernels.cu").read_text()
     assert how != "few processors" or HELD in kernels, "weights come behind the wait"
@@ -114,9 +129,12 @@ def logits(a, m, at, how):
     assert how != "few processors" or len(GATED.findall(steps)) == m.layers, (
         "gates have kernels of their own"
     )
-    ids = [str(i) for i in PROMPT]
-    got = emulate.printed(bundle, DRIVER, at, not a.device, [f"-DWORDS={WORDS}"], [str(FEW), *ids])
-    return np.array(got).reshape(-1, WORDS)
+    assert not prompts or KEYS.search((bundle / "model.c").read_text()), "keys come by no boxes"
+    assert not prompts or len(TWO_SUMS.findall(kernels)) == 3, "queries, keys, gates: one sum each"
+    ids = [str(i) for i in (LONG if prompts else PROMPT)]
+    few, words = (len(ids) - 2, FEW_WORDS) if prompts else (FEW, WORDS)
+    got = emulate.printed(bundle, DRIVER, at, not a.device, [f"-DWORDS={words}"], [str(few), *ids])
+    return np.array(got).reshape(-1, words)
 
 
 def main():
@@ -133,9 +151,12 @@ def main():
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
             at = pathlib.Path(at)
             # whose heads turn whole
-            m = decoder.Model("smollm3" if how else "llama", 3, WORDS, (kind,))
+            long = how == "long prompts"
+            family = "granite" if long else "smollm3" if how else "llama"
+            words, layers = (FEW_WORDS, 1) if long else (WORDS, decoder.LAYERS)
+            m = decoder.Model(family, 3, words, (kind,), layers)
             got = logits(a, m, at, how)
-            want = m.logits(PROMPT)[FEW - 1 :]
+            want = m.logits(LONG)[len(LONG) - 3 :] if long else m.logits(PROMPT)[FEW - 1 :]
             want = np.concatenate([want, want[-2:]])
             worst = abs(got - want).max() / (want.max() - want.min())
             assert worst < NEAR, f"{kind}: {worst:.1e} of the range"

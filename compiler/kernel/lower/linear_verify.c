@@ -138,8 +138,8 @@ static void walk_statement(Verify *q, int i)
         box = s->store == STORE_BOX ? box_of(q->l, s->node) : NULL;
         for (int j = 0; box && j < box->rank; j++) {
             walk(q, i, box->at[j], 1);
-            if (box->window)
-                walk(q, i, box->tap[j], 1);
+            if (box->window || box->end[j])
+                walk(q, i, box->window ? box->tap[j] : box->end[j], 1);
         }
         walk_sources(q, i, s->node);
         return;

@@ -270,6 +270,28 @@ Node *mask_value(const Kernel *k, Node *value, Node *range, Node **limit)
     return v && !is_lowest(v) ? v : NULL;
 }
 
+/* For the last row it is if it is for all rows: a causal mask leaves row i past + i + 1 keys, so
+ * row n - 1 all past + n of them.  Rows beyond those are not stored. */
+bool mask_is_within(const Kernel *k, Node *value, Node *range, const Node *identity)
+{
+    int left = MOST_NODES;
+    Node *limit = limit_below(k, value, range, &left);
+    left = MOST_NODES;
+    if (limit && value_beyond(k, value, range, limit, &left) != identity)
+        return false;
+    for (int i = 0; limit && i < k->naxis; i++) {
+        Node *row = k->axes[i].range, *zero = idx(k->c, 0), *last;
+        int64_t stride;
+        if (!depends_on(limit, row))
+            continue;
+        last = idx_sub(k->c, row->src[0], idx(k->c, 1));
+        limit = range_stride(k->c, limit, row, &stride)
+                    ? substitute(k->c, limit, 1, &row, stride > 0 ? &last : &zero)
+                    : NULL;
+    }
+    return limit && idx_sub(k->c, range->src[0], limit)->lo >= 0;
+}
+
 Node *mask_constant(const Kernel *k, Node *value, Node *range, Node **limit)
 {
     int left = MOST_NODES;

@@ -307,7 +307,7 @@ static Node *element_of(Lower *q, Piece *p, Node *value, Node *range, Node *iden
     if (inside && node_is_const_i(inside, 0))
         return identity;
     v = lower_node(q, p, value, &in);
-    if (!inside || node_is_const_i(inside, 1))
+    if (!inside || node_is_const_i(inside, 1) || mask_is_within(q->k, value, range, identity))
         return v;
     return node_make(q->c, OP_WHERE, v->dtype, (Arg){0}, 3, (Node *[]){inside, v, identity}, 0,
                      NULL);

@@ -45,6 +45,26 @@ static bool is_in_copies(const Nest *n, Node *sum)
     return true;
 }
 
+/* Copies of results whose sums are others. */
+static int64_t copies_of_sums(const Nest *n, const Tc *u, const int *axis)
+{
+    Arena *a = arena_new();
+    int count;
+    int64_t copies = 1;
+    Node *range[TC_AXES], **order = graph_toposort(a, 1, &n->k->sink, &count);
+    for (int i = 0; i < TC_AXES; i++)
+        range[i] = n->k->axes[n->axis[axis[i]].root].range;
+    for (int i = 0; i < n->nsplit; i++) {
+        bool moves = false;
+        for (int j = 0; j < count && n->split[i].kind == OPT_UPCAST && !moves; j++)
+            moves = tc_takes(u, order[j], range) &&
+                    depends_on(order[j], n->k->axes[n->axis[n->split[i].axis].root].range);
+        copies = moves ? sat_mul(copies, n->split[i].amount) : copies;
+    }
+    arena_free(a);
+    return copies;
+}
+
 /* The sums that the unit would take at once: of each of `n` axes of terms some, one after the
  * other. Why not, if it takes none over one of them. */
 static const char *tc_sums(Nest *n, const Opt *o, const Tc *u, const int *axis, int nterms,
@@ -309,7 +329,8 @@ const char *opt_tc(Nest *n, const Opt *o)
     Nest tried = *n;
     memcpy(tried.tc_axis, axis, sizeof tried.tc_axis);
     int64_t fragments = fragments_at_once(&tried, sums);
-    int64_t registers = u->lanes ? sat_mul(n->copies * sums, tc_per_lane(u, TC_TERMS)) : 0;
+    int64_t registers =
+        u->lanes ? sat_mul(copies_of_sums(n, u, axis) * sums, tc_per_lane(u, TC_TERMS)) : 0;
     if (registers > TC_MOST_SUMS)
         return opt_refuse(
             n, "TC %s: the copies have %lld sums in each lane: %d have room in registers", o->axis,

@@ -1,0 +1,174 @@
+/* beside_sums.c - two sums of products with one operand in common, on GPUs whose groups have boxes
+ * brought to them.
+ *
+ *     y[i,j] = silu(sum over r of x[i,r] w[j,r]) (sum over r of x[i,r] v[j,r])
+ *
+ * One kernel has both: blocks of x are brought once for the products of both, and neither sum is
+ * stored. A block of results has half as many columns then. */
+#include "fusion.h"
+#include "kernel.h"
+
+enum { STEPS = 8 };
+
+/* What it has been moved and widened from. */
+static Node *base_of(Node *x)
+{
+    while (op_arranges(x->op) || x->op == OP_CAST)
+        x = x->src[0];
+    return x;
+}
+
+/* The one sum of products that n is made of, element by element; NULL: there is none, or more.
+ * turned: elements lie in another order. */
+static Node *product_of(Sched *s, Node *n, int steps, bool *turned)
+{
+    Node *sum = NULL;
+    if (n->op == OP_REDUCE)
+        return is_sum_of_products(n) && n->dtype == INGOT_F32 ? n : NULL;
+    for (uint32_t j = 0; j < n->nsrc; j++) {
+        Node *x = n->src[j];
+        if (x->dtype == INGOT_INDEX || !is_computed(s, x) || !info_of(s, x)->has_reduce)
+            continue;
+        const bool turns = n->op == OP_PERMUTE || n->op == OP_FLIP;
+        Node *one = steps && (op_is_alu(n->op) || n->op == OP_RESHAPE || turns)
+                        ? product_of(s, x, steps - 1, turned)
+                        : NULL;
+        *turned |= turns;
+        if (!one || (sum && sum != one))
+            return NULL;
+        sum = one;
+    }
+    return sum;
+}
+
+/* Lies in memory: a constant, or what has been stored. */
+static bool lies(Sched *s, Node *x)
+{
+    return info_of(s, x)->constant || !is_computed(s, x);
+}
+
+/* The rows that a unit takes which reads such operands where boxes have put them; 0: there is none.
+ */
+static int rows_by_boxes(const Target *t, const Node *x)
+{
+    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
+        if (tc_in_place(u) && u->products == 1 && tc_reads((ingot_dtype)x->dtype, u->a) &&
+            dtype_info[u->a].bytes == 2)
+            return u->m;
+    return 0;
+}
+
+/* Is it a product of matrices for blocks of such a unit, of x and a weight? Its weight; or NULL. */
+static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
+{
+    const Node *term = sum->src[0];
+    const int least = 2 * rows_by_boxes(s->target, x); /* rows, columns */
+    for (int i = 0; i < 2 && least; i++) {
+        Node *w = base_of(term->src[1 - i]);
+        if (base_of(term->src[i]) != x || w == x || w->dtype != x->dtype || !lies(s, w))
+            continue;
+        const double results = node_elements(sum), terms = node_elements(term) / results,
+                     columns = node_elements(w) / terms, rows = results / columns;
+        return columns >= least && rows >= least && (int64_t)terms % tc_run(x->dtype) == 0 ? w
+                                                                                           : NULL;
+    }
+    return NULL;
+}
+
+bool is_sum_for_boxes(Sched *s, Node *n)
+{
+    const Target *t = s->target;
+    bool turned = false;
+    Node *sum = t->gpu && t->machine.units ? product_of(s, n, STEPS, &turned) : NULL;
+    for (int i = 0; i < 2 && sum; i++) {
+        Node *x = base_of(sum->src[0]->src[i]);
+        if (lies(s, x) && weight_beside(s, sum, x))
+            return true;
+    }
+    return false;
+}
+
+bool are_sums_beside(Sched *s, Node *n, const Node *reader)
+{
+    bool turned = false;
+    Node *sum = s->target->gpu && s->target->machine.units && op_is_alu(reader->op)
+                    ? product_of(s, n, STEPS, &turned)
+                    : NULL;
+    if (!sum || reader->nsrc != 2 || node_elements(sum) != node_elements(reader))
+        return false;
+    Node *const y = reader->src[reader->src[0] == n],
+                *other = y == n || !is_computed(s, y) ? NULL : product_of(s, y, STEPS, &turned);
+    if (!other || (other != sum && turned) || node_elements(other) != node_elements(sum))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Node *x = base_of(sum->src[0]->src[i]);
+        Node *w = weight_beside(s, sum, x);
+        Node *v = w ? weight_beside(s, other, x) : NULL;
+        if (v && lies(s, base_of(sum->src[0]->src[i])) && node_elements(v) == node_elements(w))
+            return true;
+    }
+    return false;
+}
+
+/* ---- in one kernel --------------------------------------------------------------------------- */
+
+/* The sum over the ranges of another one, if both multiply one operand; or NULL. */
+static Node *along(Context *c, Node *sum, Node *of)
+{
+    Node *from[INGOT_MAX_RANK * 2], *to[INGOT_MAX_RANK * 2];
+    const uint32_t first = reduce_ranges(sum), nrange = sum->nsrc - first;
+    if (nrange != of->nsrc - reduce_ranges(of) || nrange > INGOT_MAX_RANK * 2)
+        return NULL;
+    for (uint32_t i = 0; i < nrange; i++) {
+        from[i] = sum->src[first + i];
+        to[i] = of->src[reduce_ranges(of) + i];
+        if (from[i] == to[i] || from[i]->src[0] != to[i]->src[0])
+            return NULL;
+    }
+    Node *moved = substitute(c, sum, (int)nrange, from, to);
+    for (int i = 0; i < 4; i++)
+        if (moved->src[0]->src[i / 2] == of->src[0]->src[i % 2])
+            return moved;
+    return NULL;
+}
+
+/* Does each factor move with so many results that the other does not move with? */
+static bool is_matrix_product(const StoreNest *k, const Node *sum, const Target *t)
+{
+    double own[2] = {1, 1};
+    for (int i = 0; i < k->nrange; i++)
+        for (int j = 0; j < 2; j++)
+            if (depends_on(sum->src[0]->src[j], k->ranges[i]) &&
+                !depends_on(sum->src[0]->src[1 - j], k->ranges[i]))
+                own[j] *= (double)k->ranges[i]->hi + 1;
+    for (int j = 0; j < 2; j++) {
+        const Node *x = below_casts(sum->src[0]->src[j]);
+        const int least = x->op == OP_LOAD ? rows_by_boxes(t, x) : 0;
+        if (!least || own[j] < least)
+            return false;
+    }
+    return true;
+}
+
+void nest_join_terms(StoreNest *k)
+{
+    Node *sum[2];
+    int n, nsum = 0;
+    const Target *t = k->s->target;
+    if (!t || !t->gpu || !t->machine.units)
+        return;
+    Arena *a = arena_new();
+    Node **order = graph_toposort(a, 1, &k->store, &n);
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        if (order[i]->op != OP_REDUCE)
+            continue;
+        good = nsum < 2 && is_sum_of_products(order[i]) && is_matrix_product(k, order[i], t);
+        if (good)
+            sum[nsum++] = order[i];
+    }
+    Node *to = good && nsum == 2 ? along(k->s->c, sum[1], sum[0]) : NULL;
+    if (to)
+        k->store = substitute(k->s->c, k->store, 1, &sum[1], &to);
+    arena_free(a);
+}
