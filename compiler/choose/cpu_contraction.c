@@ -27,6 +27,16 @@ static bool is_summed(const View *v, Node *load)
     return false;
 }
 
+/* Is it of a sum, be it that one or one beside it (gates beside what they gate)? */
+static bool is_summed_anywhere(const View *v, Node *load)
+{
+    for (int i = 0; i < v->nreduce; i++)
+        for (uint32_t j = reduce_ranges(v->reduce[i]); j < v->reduce[i]->nsrc; j++)
+            if (depends_on(load, v->reduce[i]->src[j]))
+                return true;
+    return false;
+}
+
 bool walks_pages(const Kernel *k, const View *v, Node *load, const Target *t)
 {
     double step = dtype_info[load->dtype].bytes, pages = 1, page = t->machine.page;
@@ -314,7 +324,7 @@ static bool lay_out_loads(const Kernel *k, const View *v, const RegisterTile *ti
         int64_t stride;
         bool apart = !access_stride(k, v->load[j], tile->lanes, &stride) || stride != 1;
         if (!free[arg] || !depends_on(v->load[j], tile->lanes) ||
-            (!apart && !is_summed(v, v->load[j])))
+            (!apart && !is_summed_anywhere(v, v->load[j])))
             continue;
         if (!packing_layout(k, v->load[j], &packing, &want[arg]))
             fits &= access_stride(k, v->load[j], tile->lanes, &stride) && stride == 1;

@@ -120,6 +120,22 @@ static void bert(Context *c, ingot_dtype d)
     ingot_output(c, "y", y);
 }
 
+/* What is multiplied by a gate, both of the same bytes: two sums, each over terms of its own. */
+static void gated(Context *c, ingot_dtype d)
+{
+    enum { ROWS = 24, IN = 64, OUT = 96 };
+    ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){ROWS, IN}), *y[2];
+    static int8_t bytes[2][IN * OUT];
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < IN * OUT; j++)
+            bytes[i][j] = (int8_t)(j % (5 + i));
+        ingot_tensor *w = ingot_data(c, NULL, INGOT_I8, 2, (int64_t[]){IN, OUT}, bytes[i]);
+        y[i] = ingot_matmul(c, ingot_cast(c, x, INGOT_I32), ingot_cast(c, w, INGOT_I32));
+        y[i] = ingot_mul_c(c, ingot_cast(c, y[i], INGOT_F32), 1. / 64);
+    }
+    ingot_output(c, "y", ingot_mul(c, ingot_gelu(c, y[0], false), y[1]));
+}
+
 /* ---- what is asked of a plan ----------------------------------------------------------------- */
 
 static bool has_opt(const Kernel *k, OptKind kind)
@@ -213,6 +229,7 @@ static void bytes(void **state)
                                           "c:x86-64-v4+vnni+bf16"};
     for (int i = 0; i < 3; i++) {
         expect("resnet", counts_of(resnet, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]), 0);
+        expect("gated", counts_of(gated, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]), 0);
         expect("mobilenet", counts_of(mobilenet, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]),
                1);
     }
