@@ -60,9 +60,8 @@ bool is_weight(Node *n)
 {
     if (!is_constant(n, 0))
         return false;
-    while (is_move(n) && n->op != OP_PAD)
-        n = n->src[0];
-    while (n->op == OP_CAST || n->op == OP_SUB || n->op == OP_ADD)
+    while ((is_move(n) && n->op != OP_PAD) || n->op == OP_CAST || n->op == OP_SUB ||
+           n->op == OP_ADD) /* one direction of an LSTM is a part of the data */
         n = n->src[0];
     return n->op == OP_DATA;
 }

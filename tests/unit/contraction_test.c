@@ -136,6 +136,21 @@ static void gated(Context *c, ingot_dtype d)
     ingot_output(c, "y", ingot_mul(c, ingot_gelu(c, y[0], false), y[1]));
 }
 
+/* The weights of one direction of two, of bytes whose zero point the run computes. */
+static void direction(Context *c, ingot_dtype d)
+{
+    enum { ROWS = 24, IN = 64, OUT = 96 };
+    static int8_t bytes[2 * OUT * IN];
+    for (int i = 0; i < 2 * OUT * IN; i++)
+        bytes[i] = (int8_t)(i % 7);
+    ingot_tensor *w = ingot_data(c, NULL, INGOT_I8, 3, (int64_t[]){2, OUT, IN}, bytes);
+    w = ingot_squeeze(c, ingot_slice(c, w, 0, ingot_dim_const(c, 1), ingot_dim_const(c, 1), 1), 0);
+    w = ingot_cast(c, ingot_transpose(c, w, 0, 1), INGOT_I32);
+    ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){ROWS, IN}), *z = input(c, "z", d, 0, NULL);
+    x = ingot_sub(c, ingot_cast(c, x, INGOT_I32), ingot_cast(c, z, INGOT_I32));
+    ingot_output(c, "y", ingot_matmul(c, x, w));
+}
+
 /* ---- what is asked of a plan ----------------------------------------------------------------- */
 
 static bool has_opt(const Kernel *k, OptKind kind)
@@ -229,6 +244,8 @@ static void bytes(void **state)
                                           "c:x86-64-v4+vnni+bf16"};
     for (int i = 0; i < 3; i++) {
         expect("resnet", counts_of(resnet, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]), 0);
+        expect("direction", counts_of(direction, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]),
+               0);
         expect("gated", counts_of(gated, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]), 0);
         expect("mobilenet", counts_of(mobilenet, INGOT_U8, INGOT_PRECISION_F32, NULL, targets[i]),
                1);
