@@ -106,8 +106,9 @@ int mma_operands(const Kernel *k, const View *v, Node **operand)
         alike = alike && (x == operand[0] || x == operand[1]);
         for (int j = 0; j < v->nrange && alike; j++)
             alike = depends_on(y, v->range[j]) == depends_on(operand[x == operand[0]], v->range[j]);
-        operand[n] = y;
-        n = alike ? n + 1 : 0;
+        if (!alike)
+            return 0;
+        operand[n++] = y;
     }
     return n;
 }
