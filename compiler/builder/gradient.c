@@ -306,9 +306,22 @@ static void pass_result(Backward *b, Node *proj, Node *g)
     b->tuple[t->id][proj->arg.i] = g;
 }
 
+/* The sum of what several readers of a value give it, where they read it rounded
+ * (ingot_set_rounded_results()): as narrow as the value, like all that products give. */
+static Node *rounded_sum(const Backward *b, const Node *n, Node *g)
+{
+    Context *c = b->c;
+    const Node *read = map_get(&c->read_as, (uint64_t)n->id + 1);
+    if (!ingot_rounded_results(c) || g->op != OP_ADD || !read || read->dtype == g->dtype ||
+        (read->dtype != INGOT_BF16 && read->dtype != INGOT_F16))
+        return g;
+    return ingot_cast(c, ingot_cast(c, g, (ingot_dtype)read->dtype), (ingot_dtype)g->dtype);
+}
+
 static void pass_node(Backward *b, Node *n, Node *g)
 {
     GradientRule *rule = rule_of[n->op];
+    g = rounded_sum(b, n, g);
     uint32_t first, end = differentiable_sources(n, &first);
     for (uint32_t i = first; i < end; i++) {
         Node **reader = &b->reader[n->src[i]->id];

@@ -216,7 +216,9 @@ static bool is_rounded(const Node *x)
 
 /* All of g where the operand is the greater (or less).  Of equals each gets half if both have a
  * gradient, else nothing: max(x, 0) is flat at 0, as elsewhere.  But the least and the greatest of
- * the numbers that x is rounded to are as good as those between (straight_through). */
+ * the numbers that x is rounded to are as good as those between (straight_through). Which it was
+ * the result says as well, which is stored where it is read rounded (ingot_set_rounded_results()).
+ */
 Node *gradient_extreme(Backward *b, Node *n, Node *g, int i)
 {
     Context *c = b->c;
@@ -225,6 +227,8 @@ Node *gradient_extreme(Backward *b, Node *n, Node *g, int i)
         tie = ingot_where(c, ingot_eq(c, x, other), ingot_mul_c(c, g, 0.5), zero);
     else if (b->straight && is_rounded(n->op == OP_MAX || x->op != OP_MAX ? x : x->src[0]))
         tie = ingot_where(c, ingot_eq(c, x, other), g, zero);
+    if (tie == zero && ingot_rounded_results(c) && map_get(&c->read_as, (uint64_t)n->id + 1))
+        x = n;
     Node *wins = n->op == OP_MAX ? ingot_gt(c, x, other) : ingot_lt(c, x, other);
     return ingot_where(c, wins, g, tie);
 }
