@@ -103,6 +103,10 @@ bool item_tile(Nest *, const ItemShape *);
 /* gpu_runs.c: opts of what memory decides, by accesses of 16 bytes, and how it wants its weights;
  * false: the nest is of no use. */
 bool choose_run_opts(Nest *, const Buffer *const *bufs, Layout *want);
+/* The same of several sums of the same loads, along an axis of their own. */
+bool choose_joint_sums(Nest *, const Buffer *const *bufs);
+/* gpu_reduce.c: along this axis lie few results, which are made of the same loads. */
+bool is_of_same_loads(const Nest *, const View *, const Node *range);
 /* gpu_reduce.c: the parts of terms are items, of which so many neighbours are a warp that joins
  * what it has; 1 or less: none do. */
 bool bind_lanes(Nest *, int axis, int64_t warp);

@@ -329,12 +329,16 @@ static bool is_of_own_factors(const View *v)
     return v->nfactor > 0;
 }
 
-/* What is no sum of products: a warp for each row, terms in parts that stand the other way round,
- * or items as the results are stored. */
-static void choose_plain_opts(Nest **nest, const View *v)
+/* What is no sum of products: a warp for each row, sums of the same loads by one item, terms in
+ * parts that stand the other way round, or items as the results are stored. */
+static void choose_plain_opts(Nest **nest, const View *v, const Buffer *const *bufs)
 {
     const Target *t = (*nest)->target;
     bool done = rows_opts(nest, v);
+    if (!done && t->machine.units) {
+        Nest *joint = nest_clone(*nest);
+        done = keep(nest, joint, choose_joint_sums(joint, bufs) && !nest_fits(joint));
+    }
     if (!done && t->machine.units) {
         Nest *turned = nest_clone(*nest);
         done = keep(nest, turned, parts_turned(turned, v) && !nest_fits(turned));
@@ -438,7 +442,7 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
     if (!v.dot) {
         Nest *weighed = nest_clone(*nest);
         if (!keep(nest, weighed, choose_weighed_opts(weighed) && !nest_fits(weighed)))
-            choose_plain_opts(nest, &v);
+            choose_plain_opts(nest, &v, bufs);
         return;
     }
     Nest *tiled = nest_clone(*nest);

@@ -45,6 +45,23 @@ int longest(const Nest *n, const Node *reduce)
     return best;
 }
 
+bool is_of_same_loads(const Nest *n, const View *v, const Node *range)
+{
+    const int64_t extent = n->axis[nest_root(n, range)].extent;
+    bool same = extent > 1 && extent <= MOST_COPIES && v->nload > 0;
+    for (int i = 0; i < v->nload && same; i++)
+        same = !depends_on(v->load[i], range);
+    return same;
+}
+
+/* An axis of results is the grid's; but an item has those that are made of the same loads. */
+static bool bind_rest(Nest *n, const View *v, Node *range)
+{
+    const NestAxis *x = &n->axis[nest_root(n, range)];
+    return is_of_same_loads(n, v, range) ? nest_opt(n, OPT_UPCAST, x->name, x->extent)
+                                         : nest_opt(n, OPT_BIND, x->name, BOUND_GRID);
+}
+
 /* In so many parts, each of terms side by side; -1: it cannot. */
 static int divide(Nest *n, int axis, int64_t parts)
 {
@@ -191,7 +208,7 @@ bool parts_contraction(Nest *n, const View *v, int rows, int columns, int items,
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
         if (axis != rows && axis != columns && n->axis[axis].extent != 1 &&
-            !nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID))
+            !bind_rest(n, v, v->range[i]))
             return false;
     }
     for (int pass = 0; pass < 2; pass++)
@@ -438,7 +455,7 @@ static bool bind_rows(Nest *n, const View *v, int inner, int64_t each)
             int at = in_grid(n, axis, each);
             if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
                 return false;
-        } else if (!nest_opt(n, OPT_BIND, n->axis[axis].name, BOUND_GRID)) {
+        } else if (!bind_rest(n, v, v->range[i])) {
             return false;
         }
     }
@@ -519,7 +536,9 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     }
     if (bound < m->warp / 2 || !bind_rows(n, v, inner, each) || (beside >= 0 && !order_lanes(n)))
         return false;
-    if (s.rows == 1 && m->units && n->target->triggers) /* one group: all others are free */
+    /* of few groups all others are free */
+    if ((s.rows == 1 || (beside >= 0 && s.rows / each <= m->processors)) && m->units &&
+        n->target->triggers)
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
     return true;
 }

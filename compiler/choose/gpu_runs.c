@@ -211,6 +211,40 @@ static bool bind_short_runs(Nest *n, const View *v, Node *beside, int64_t items)
     return true;
 }
 
+/* Several sums of a few terms each, of the same loads: an item has all of them, of as many
+ * neighbours as leave items for all processors.
+ *
+ *     2 x 32 x 256 x 56 sums of 56 terms (i0, i1, i2, i3), bf16     UPCAST i0 2, UPCAST i2 8 */
+bool choose_joint_sums(Nest *n, const Buffer *const *bufs)
+{
+    const View v = kernel_view(n->k);
+    const Machine *m = &n->target->machine;
+    Node *beside = v.nstore == 1 && v.nreduce == 1 ? stored_along(n, &v) : NULL, *joint = NULL;
+    int64_t run = beside ? run_along(n, &v, bufs, beside) : 0, items = 1, left = m->group / 4;
+    for (int i = 0; i < v.nrange; i++) {
+        items = range_extent(v.range[i]) < 1 ? 0 : sat_mul(items, range_extent(v.range[i]));
+        joint = is_of_same_loads(n, &v, v.range[i]) ? v.range[i] : joint;
+    }
+    if (!run || !joint || joint == beside || v.reduce[0]->nsrc != reduce_ranges(v.reduce[0]) + 1 ||
+        range_extent(v.reduce[0]->src[v.reduce[0]->nsrc - 1]) > 4 * m->warp)
+        return false;
+    items /= range_extent(joint);
+    while (run > 1 &&
+           (range_extent(beside) % run || items / run < (int64_t)m->processors * m->group))
+        run /= 2;
+    const char *order = "";
+    if (!nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, joint)].name, range_extent(joint)))
+        return false;
+    const int axis = copies(n, beside, run);
+    if (axis < 0 || !lanes_and_grid(n, axis, &left, m->warp, &order))
+        return false;
+    for (int i = v.nrange; i-- > 0;)
+        if (v.range[i] != beside && v.range[i] != joint && range_extent(v.range[i]) != 1 &&
+            !lanes_and_grid(n, nest_root(n, v.range[i]), &left, left, &order))
+            return false;
+    return !*order || nest_opt(n, OPT_ORDER, order, 0);
+}
+
 bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
 {
     const View v = kernel_view(n->k);

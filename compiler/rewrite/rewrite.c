@@ -24,9 +24,9 @@ static const RewriteRule rules[] = {
 enum { NRULE = sizeof rules / sizeof rules[0] };
 
 /* What is done of the whole graph; the last two for GPUs with matrix units. */
-static const char *const of_graph[] = {"demand", "batches", "bands", "scale-products",
-                                       "join-products"};
-enum { DEMAND, BATCHES, BANDS, SCALE_PRODUCTS, JOIN_PRODUCTS, NGRAPH };
+static const char *const of_graph[] = {"demand",         "batches",       "bands",
+                                       "scale-products", "join-products", "join-sums"};
+enum { DEMAND, BATCHES, BANDS, SCALE_PRODUCTS, JOIN_PRODUCTS, JOIN_SUMS, NGRAPH };
 
 const char *rewrite_name(int i)
 {
@@ -284,6 +284,8 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
     if (units && !is_named(off, of_graph[SCALE_PRODUCTS]))
         rounds |= pass_of(c, scale_products);
     if (units && !is_named(off, of_graph[JOIN_PRODUCTS]) && join_products(c))
+        rounds |= rewrite(rules_of);
+    if (units && !is_named(off, of_graph[JOIN_SUMS]) && join_sums(c))
         rounds |= rewrite(rules_of);
     return rounds;
 }

@@ -257,6 +257,8 @@ Node *scale_products(Rewrite *, Node *);
 /* join_products.c: products of one operand by several weights, in the model's graph; whether there
  * were any. */
 bool join_products(Context *);
+/* join_sums.c: of two sums over the same elements one; whether there were any. */
+bool join_sums(Context *);
 
 /* shard_cost.c: cycles of a sum of products: of arithmetic, or of reading its constants. */
 double product_time(const Target *, Node *sum);
