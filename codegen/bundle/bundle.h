@@ -229,6 +229,9 @@ void gpu_prepare(Bundle *);
 int64_t gpu_arena_bytes(const Bundle *); /* of the caller's arena */
 void gpu_kernels(Bundle *);
 void gpu_members(StrBuf *, const Bundle *); /* of the context */
+/* Has the bundle, its first function or another one, steps that run beside the others?  Marks of
+ * such that somebody waits for, and one more; 0: there are none. */
+int gpu_aside_marks(const Bundle *);
 
 /* bundle_expr.c: INDEX and BOOL expressions over sym[] in emitted C */
 void print_expr(StrBuf *, Bundle *, Node *);

@@ -175,6 +175,8 @@ static void need_own(Bundle *b, FileList *list)
         need_calls(b, list, &b->function[i].p->main);
     if (b->p->ndevice > 1)
         need(b, list, b->gpu ? "igrt_gpus.c" : "igrt_devices.c");
+    if (b->gpu && gpu_aside_marks(b))
+        need(b, list, "igrt_aside.c");
     if (bundle_of_processes(b))
         need(b, list, "igrt_comm.c");
     if (bundle_asks_machine(b))

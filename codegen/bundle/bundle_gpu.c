@@ -519,6 +519,12 @@ void gpu_members(StrBuf *sb, const Bundle *b)
     sb_printf(sb, "    %s gpu;\n%s", type, several ? "" : "    void *program;\n");
     if (several)
         gpu_devices_members(sb, b);
+    const int marks = gpu_aside_marks(b);
+    if (marks)
+        sb_printf(sb,
+                  "    igrt_aside aside; /* steps that have a stream of their own */\n"
+                  "    void *mark[%d];\n",
+                  marks);
     if (b->nkernel && b->target->language->binds)
         sb_printf(sb, "    %s_kernel kernel[%d];\n", type, b->nkernel);
     else if (b->nkernel && several)

@@ -68,6 +68,9 @@ static void start_context(StrBuf *sb, const Bundle *b)
                                     "    memset(ctx->mark, 0, sizeof ctx->mark);\n"
                                     "    ctx->queue = 0;\n"
                                   : "    ctx->program = NULL;\n");
+    if (gpu_aside_marks(b))
+        sb_puts(sb, "    memset(&ctx->aside, 0, sizeof ctx->aside);\n"
+                    "    memset(ctx->mark, 0, sizeof ctx->mark);\n");
     start_record(sb, b);
     for (int i = 0; i < b->nfunction; i++)
         start_record(sb, &b->function[i]);
@@ -203,6 +206,9 @@ static void release_function(StrBuf *sb, const Bundle *b)
                   "    for (int i = 0; i < %s_KERNELS; i++)\n        igrt_gpu_free_kernel(gpu, "
                   "ctx->kernel[i]);\n",
                   b->upper);
+    const int marks = gpu_aside_marks(b);
+    if (marks)
+        sb_printf(sb, "    igrt_aside_free(gpu, &ctx->aside, %d, ctx->mark);\n", marks);
     sb_puts(sb, "    igrt_gpu_close(gpu, ctx->program);\n    memset(ctx, 0, sizeof *ctx);\n}\n");
 }
 

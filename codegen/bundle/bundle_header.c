@@ -393,10 +393,11 @@ static const char *header_includes(const Bundle *b)
         list = arena_printf(b->a, "%s#include \"%s.h\"\n", list, b->sub[i].name);
     if (b->sub)
         return list;
-    const bool several = b->gpu && b->p->ndevice > 1;
+    const bool several = b->gpu && b->p->ndevice > 1, aside = b->gpu && gpu_aside_marks(b);
     const char *runtime =
-        arena_printf(b->a, "#include \"igrt%s%s.h\"\n", several || !b->gpu ? "" : "_",
+        arena_printf(b->a, "#include \"igrt%s%s.h\"\n", several || aside || !b->gpu ? "" : "_",
                      several  ? "_gpus"
+                     : aside  ? "_aside"
                      : b->gpu ? b->target->name
                               : "");
     return b->whole ? arena_printf(b->a, "%s#include \"%s_io.h\"\n", runtime, b->whole->name)

@@ -152,13 +152,15 @@ void run_locals(Writer *w, bool calls)
 static void function_enqueue(Writer *w)
 {
     Writer body = {.b = w->b};
-    const bool several = w->b->p->ndevice > 1;
+    const bool several = w->b->p->ndevice > 1, aside = gpu_steps_aside(w->b);
     if (several)
         (void)gpu_devices_steps(&body, NULL);
+    else if (aside)
+        gpu_asides_steps(&body);
     else
         run_steps(&body, &w->b->p->main);
-    sb_printf(&w->sb, "\nstatic igrt_status enqueue%s(%s_ctx *ctx)\n{\n", several ? "_steps" : "",
-              w->b->name);
+    sb_printf(&w->sb, "\nstatic igrt_status enqueue%s(%s_ctx *ctx)\n{\n",
+              several || aside ? "_steps" : "", w->b->name);
     w->depth = 1;
     const char *text = body.sb.data ? body.sb.data : "    (void)ctx;\n";
     run_locals(w, false);
@@ -170,6 +172,8 @@ static void function_enqueue(Writer *w)
     w->depth = 0;
     if (several)
         gpu_devices_enqueue(&w->sb, w->b);
+    else if (aside)
+        gpu_asides_enqueue(&w->sb, w->b);
     sb_free(&body.sb);
 }
 
@@ -426,6 +430,8 @@ static void run_includes(StrBuf *sb, const Bundle *b)
         sb_printf(sb, "#include \"igrt_gpu_%s.h\"\n", b->target->name);
     if (b->gpu && b->p->ndevice > 1)
         sb_puts(sb, "#include \"igrt_gpus.h\"\n");
+    else if (gpu_steps_aside(b))
+        sb_puts(sb, "#include \"igrt_aside.h\"\n");
     else if (b->p->ndevice > 1)
         sb_puts(sb, "#include \"igrt_devices.h\"\n");
     if (plan_of_processes(b->p))

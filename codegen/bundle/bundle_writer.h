@@ -90,6 +90,10 @@ void gpu_ready(StrBuf *, const Bundle *); /* of init() */
 /* Of several devices: the steps, and what is around them. */
 int gpu_devices_steps(Writer *, bool *copies); /* launches that are no kernels of the model */
 void gpu_devices_enqueue(StrBuf *, const Bundle *);
+/* bundle_gpu_asides.c: of a function some of whose steps run beside the others. */
+bool gpu_steps_aside(const Bundle *);
+void gpu_asides_steps(Writer *);
+void gpu_asides_enqueue(StrBuf *, const Bundle *);
 void gpu_devices_reset(StrBuf *, const Bundle *); /* of reset(): states are zeros */
 /* The same of one device, which the text `gpu` names, and its arena (bundle_run.c). */
 void gpu_zero_states(StrBuf *, const char *gpu, const char *arena, int64_t bytes);

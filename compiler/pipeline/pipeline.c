@@ -320,6 +320,8 @@ static void order_steps(Plan *p, const Target *t, const ingot_options *o)
         recompute(p, t);
     if (p->ram.hold > 0)
         (void)recompute_to_fit(p, t, p->ram.hold);
+    else if (t->triggers && prefers_time(o) && !o->max_ram && !o->max_vram)
+        find_asides(p);
 }
 
 static bool place_buffers(Plan *p, const Target *t)

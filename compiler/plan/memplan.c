@@ -79,10 +79,23 @@ static void touch_step(Memplan *m, Step *s)
     }
 }
 
+/* What runs aside may fall behind (asides.c): nobody takes the bytes that it still needs. */
+static void hold(Memplan *m, const Step *s)
+{
+    enum { BEHIND = 128 }; /* steps: those of some layers */
+    for (int i = 0; i < s->nbuf; i++) {
+        Usage *u = &m->use[buffer_root(s->bufs[i])->id];
+        u->held = s->number + BEHIND;
+    }
+}
+
 static void touch_block(Memplan *m, const Block *block)
 {
-    for (int i = 0; i < block->n; i++)
+    for (int i = 0; i < block->n; i++) {
         touch_step(m, block->step[i]);
+        if (block->step[i]->aside)
+            hold(m, block->step[i]);
+    }
 }
 
 /* A buffer that is used on both sides of a loop's edge, or that is read in the loop before it is
@@ -125,9 +138,14 @@ static void liveness(Memplan *m)
     int end = 0;
     for (int i = 0; i < m->p->nbuffer; i++)
         end = end > m->p->buffers[i]->last ? end : m->p->buffers[i]->last;
-    for (int i = 0; i < m->p->nbuffer; i++)
-        if (m->p->buffers[i]->kept || m->p->buffers[i]->lent == LENT_LAST)
-            m->p->buffers[i]->last = end;
+    for (int i = 0; i < m->p->nbuffer; i++) {
+        Buffer *b = m->p->buffers[i];
+        const int held = m->use[i].held < end ? m->use[i].held : end;
+        if (m->use[i].held && b->last < held)
+            b->last = held;
+        if (b->kept || b->lent == LENT_LAST)
+            b->last = end;
+    }
     for (int i = 0; i < m->p->nbuffer; i++) {
         Buffer *b = m->p->buffers[i];
         b->first = buffer_root(b)->first;

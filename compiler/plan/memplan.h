@@ -13,6 +13,7 @@ typedef struct {
 typedef struct {
     Access *access; /* in order of step number */
     int naccess;
+    int held; /* to this step, for those that run aside */
 } Usage;
 
 /* What gets an offset: one buffer, or a chain of buffers that succeed one another in place. */

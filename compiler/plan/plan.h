@@ -117,6 +117,7 @@ struct Step {
     Step **together;
     int ntogether;
     bool follows;
+    bool aside;     /* KERNEL of a GPU: beside the longest chain of steps (asides.c) */
     Kernel *launch; /* of several: theirs (bundle_gpu_together.c) */
     const Call *call;
     Buffer *scratch;               /* CALL, KERNEL: planned scratch or NULL */
@@ -323,10 +324,14 @@ void order_for_devices(Plan *);
 bool steps_conflict(const Step *, const Step *);
 /* stages.c: kernels of a GPU that do not need each other stand side by side. */
 void order_in_stages(Plan *);
+/* asides.c: which steps of a GPU the longest chain of them does not need. */
+void find_asides(Plan *);
 /* together.c: which steps of a GPU are one launch. */
 void find_together(Plan *, const Target *);
 /* settled.c: may they have bytes in common? */
 bool share_bytes(const Buffer *, const Buffer *);
+/* together.c: does one of two kernels write what the other one touches, where all lies now? */
+bool steps_meet(const Step *, const Step *);
 /* settled.c: what a GPU's kernels read before those before them are done (KernelArg.settled). */
 void find_settled(Plan *);
 /* io_in_arena.c: inputs and outputs lie in the arena; false after a reported error. */

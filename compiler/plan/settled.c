@@ -13,7 +13,9 @@
  * kernel stores before it has waited, and each waits: whoever has waited for the one before it has
  * waited for all.
  *
- * Steps that are one launch (together.c) begin together.
+ * Steps that are one launch (together.c) begin together.  The queue of those that run aside
+ * (asides.c) is one of its own: the first of some that stand together begins when all before it is
+ * done, and none writes what one of the others reads.
  *
  * Requires the places of all buffers, and which steps are one launch.  Leaves KernelArg.settled,
  * which holds for all steps of a kernel. */
@@ -86,20 +88,32 @@ static void settle_step(const Block *b, const Step *s, int at, int first)
     }
 }
 
+/* The launch before one in its queue; -1: none. */
+static int launch_before(const Block *b, int begin)
+{
+    const bool aside = b->step[begin]->aside;
+    int i = begin - 1;
+    while (i >= 0 && b->step[i]->aside && !aside)
+        i--;
+    return i < 0 || b->step[i]->aside != aside ? -1 : launch_of(b, i);
+}
+
 /* Of which steps some may run when a step begins: from `first` on.  Where nobody knows, as behind a
  * loop, nothing is settled.  known: what reads ahead is decided. */
 static void settle_block(const Block *b, bool known)
 {
-    for (int i = 0, first = 0; i < b->n; i++) {
-        const int begin = launch_of(b, i);
-        const Step *s = b->step[i], *before = begin ? b->step[launch_of(b, begin - 1)] : NULL;
+    int of[2] = {0, 0}; /* by queue */
+    for (int i = 0; i < b->n; i++) {
+        const int begin = launch_of(b, i), last = launch_before(b, begin);
+        const Step *s = b->step[i], *before = last < 0 ? NULL : b->step[last];
+        int *first = &of[s->aside];
         if (s->kind == STEP_KERNEL) {
             if (!before || before->kind != STEP_KERNEL || before->device != s->device ||
                 !trigger_of(before->kernel))
-                first = begin;
+                *first = begin;
             else if (!begins_others(before->kernel) && (!known || !is_ahead(before)))
-                first = launch_of(b, begin - 1);
-            settle_step(b, s, begin, first);
+                *first = last;
+            settle_step(b, s, begin, *first);
         }
         settle_block(&s->body, known);
         settle_block(&s->other, known);

@@ -65,7 +65,7 @@ static LaunchForm form_of(const Step *s, const Machine *m)
 }
 
 /* Does one of them write what the other one touches? */
-static bool meet(const Step *s, const Step *t)
+bool steps_meet(const Step *s, const Step *t)
 {
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < t->nbuf; j++)
@@ -77,11 +77,12 @@ static bool meet(const Step *s, const Step *t)
 
 static bool may_follow(const Block *b, int first, int at, const LaunchForm *f, const Machine *m)
 {
-    bool good = at < b->n && at - first < MOST && f[at].items == f[first].items;
+    bool good = at < b->n && at - first < MOST && f[at].items == f[first].items &&
+                b->step[at]->aside == b->step[first]->aside;
     int64_t bytes = good ? f[at].bytes : 0;
     for (int i = first; i < at && good; i++) {
         bytes += f[i].bytes;
-        good = !meet(b->step[i], b->step[at]);
+        good = !steps_meet(b->step[i], b->step[at]);
     }
     return good && bytes <= m->shared_static;
 }

@@ -281,20 +281,23 @@ def environment(folder, order):
     }
 
 
-def printed(bundle, source, at, emulated, flags=(), words=()):
+def printed(bundle, source, at, emulated, flags=(), words=(), orders=ORDERS[:1]):
     """The numbers that a program of one's own prints, linked with a bundle's library in the folder
-    `at`: there its kernels are emulated, or run where the target's are."""
+    `at`: there its kernels are emulated, in these orders, which agree, or run where the target's are."""
     cc = os.environ.get("CC", "cc")
     call("make", "-s", "-C", bundle, "libmodel.a", f"CC={cc}")
     (at / "main.c").write_text(source)
     files = [at / "main.c", bundle / "libmodel.a", "-lm", "-lpthread", "-ldl"]
     call(*cc.split(), "-O1", *flags, f"-I{bundle}", "-o", bundle / "main", *files)
-    env = {}
     if emulated:
         driver(bundle, at / "driver")
-        env = environment(at / "driver", ORDERS[0])
-    p = subprocess.run(
-        [bundle / "main", *words], env={**os.environ, **env}, capture_output=True, text=True
-    )
-    assert p.returncode == 0, f"{bundle}: status {p.returncode}\n{p.stderr}"
-    return [float(v) for v in p.stdout.split()]
+    texts = set()
+    for order in orders:
+        env = environment(at / "driver", order) if emulated else {}
+        p = subprocess.run(
+            [bundle / "main", *words], env={**os.environ, **env}, capture_output=True, text=True
+        )
+        assert p.returncode == 0, f"{bundle}: status {p.returncode}\n{p.stderr}"
+        texts.add(p.stdout)
+    assert len(texts) == 1, f"{bundle}: the order decides: {texts}"
+    return [float(v) for v in texts.pop().split()]
