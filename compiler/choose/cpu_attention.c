@@ -9,6 +9,7 @@
  * its lanes there too, and weights lie as the lanes read them.  A window over each channel, its
  * normalisation and the product with a matrix behind it (ConvNeXt) are of this form too. */
 #include <math.h>
+#include <string.h>
 
 #include "cpu.h"
 
@@ -182,6 +183,37 @@ static void order_loops(Nest *nest, const View *v, const Node *sum, const RowsTi
     nest_opt(nest, OPT_ORDER, names, 0);
 }
 
+/* With constants as `want` lays them. */
+static bool fits_with(Arena *a, Nest *nest, const Layout *want)
+{
+    Layout *was = NEWN(a, Layout, nest->k->narg);
+    for (int i = 0; i < nest->k->narg; i++) {
+        was[i] = nest->k->args[i].layout;
+        if (want[i].n)
+            nest->k->args[i].layout = want[i];
+    }
+    const bool fits = !nest_check(nest);
+    for (int i = 0; i < nest->k->narg; i++)
+        nest->k->args[i].layout = was[i];
+    return fits;
+}
+
+/* Where a row is no whole number of vectors, its last one may reach from one block of a weight into
+ * the next: then what lies along places that are filled stays as it is. */
+static void unblock_rows(const AttentionOperands *o, Node *const *filled, int n, Layout *want)
+{
+    const View *v = &o->v;
+    const Kernel *k = o->nest->k;
+    Layout *plain = NEWN(o->a, Layout, k->narg);
+    memcpy(plain, want, (size_t)k->narg * sizeof *plain);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < v->nload; j++)
+            if (depends_on(v->load[j], filled[i]))
+                plain[v->load[j]->src[0]->arg.i] = (Layout){0};
+    if (!fits_with(o->a, o->nest, want) && fits_with(o->a, o->nest, plain))
+        memcpy(want, plain, (size_t)k->narg * sizeof *plain);
+}
+
 bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Layout *want,
                       Node **lanes, int *nlanes)
 {
@@ -249,5 +281,8 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     for (int i = 0; i < ntiled && best.vectors > 1; i++)
         unroll_lanes(&o, OPT_UNROLL, tiled[i], best.vectors);
     order_loops(nest, v, sum, &best);
-    return lay_out_rows(&o, want);
+    if (!lay_out_rows(&o, want))
+        return false;
+    unblock_rows(&o, tiled, ntiled, want);
+    return true;
 }

@@ -151,6 +151,18 @@ static void direction(Context *c, ingot_dtype d)
     ingot_output(c, "y", ingot_matmul(c, x, w));
 }
 
+/* A product, a norm of its rows and the product of these, one kernel; rows are no whole number of
+ * vectors. */
+static void normalised(Context *c, ingot_dtype d)
+{
+    enum { ROWS = 64, WIDE = 88 };
+    ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){ROWS, WIDE}), *y;
+    ingot_tensor *one = weight(c, d, 1, (int64_t[]){WIDE});
+    y = ingot_add(c, linear(c, x, WIDE, WIDE), input(c, "r", d, 2, (int64_t[]){ROWS, WIDE}));
+    y = ingot_layer_norm(c, y, 1, one, one, 1e-6);
+    ingot_output(c, "y", ingot_relu(c, linear(c, y, 4 * WIDE, WIDE)));
+}
+
 /* ---- what is asked of a plan ----------------------------------------------------------------- */
 
 static bool has_opt(const Kernel *k, OptKind kind)
@@ -235,6 +247,9 @@ static void halves(void **state)
     }
     const SumCounts f32 = counts_of(bert, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4+vnni");
     expect("f32", f32, f32.sums);
+    const SumCounts rows =
+        counts_of(normalised, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4");
+    expect("normalised", rows, rows.sums);
 }
 
 static void bytes(void **state)
