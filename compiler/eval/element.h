@@ -71,6 +71,7 @@ static inline size_t element_bytes_of(const Node *n)
 void element_error(const Node *, int n, const double *const *a, const double *const *ea,
                    const double *y, double *e);
 double element_eps(ingot_dtype);
-double element_most(ingot_dtype); /* the greatest finite number */
+double element_most(ingot_dtype);  /* the greatest finite number */
+double element_least(ingot_dtype); /* below it there are fewer digits, or zeros */
 
 #endif

@@ -43,7 +43,7 @@ double element_most(ingot_dtype d)
 }
 
 /* Below it a type has fewer digits, or zeros. */
-static double least(ingot_dtype d)
+double element_least(ingot_dtype d)
 {
     switch (d) {
     case INGOT_F64: return DBL_MIN;
@@ -188,7 +188,7 @@ static bool is_smooth(Op op)
 static void rounding(const Node *n, int count, const double *const *a, const double *y, double *e)
 {
     const ingot_dtype d = (ingot_dtype)n->dtype;
-    const double eps = element_eps(d), floor_of = least(d), most = element_most(d);
+    const double eps = element_eps(d), floor_of = element_least(d), most = element_most(d);
     for (int k = 0; k < count; k++) {
         const double size = fabs(y[k]), off = eps * size + floor_of;
         const bool infinite = isinf(a[0][k]) || isinf(a[1][k]);
@@ -223,7 +223,7 @@ void element_error(const Node *n, int count, const double *const *a, const doubl
         e[k] = n->op == OP_CAST ? converted(n, x[0], ex[0], y[k])
                : n->nsrc == 1   ? function((Op)n->op, x[0], ex[0], y[k])
                                 : other(n, x, ex, y[k]);
-        e[k] += eps > 0 ? eps * fabs(y[k]) + least(d) : 0;
+        e[k] += eps > 0 ? eps * fabs(y[k]) + element_least(d) : 0;
         const bool sure = ex[0] < INFINITY && ex[1] < INFINITY && ex[2] < INFINITY;
         if (isinf(y[k]) && sure && (isinf(x[0]) || isinf(x[1]) || isinf(x[2])))
             e[k] = 0; /* infinite already, and not by rounding */

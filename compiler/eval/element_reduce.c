@@ -10,7 +10,7 @@ enum { PIECE = 512 }; /* lanes of terms */
 /* What is known of an element so far. */
 typedef struct {
     _Alignas(16) char v[16];
-    double error, sizes; /* sizes: of the terms of a sum */
+    double error, sizes; /* sizes: of the terms of a sum; of a product log2 of those above 1 */
     int64_t last;        /* SCAN: the last of its terms; REDUCE: that of all */
     char index[8];       /* of a state's second value */
 } Partial;
@@ -42,6 +42,8 @@ static void join_floats(Partial *p, int monoid, double v, double e, double eps)
     const uint8_t types[3] = {INGOT_F64, INGOT_F64, INGOT_F64};
     const void *in[3] = {&a, &v, &a};
     alu_lanes(monoid_op((ingot_reduce_op)monoid), 0, INGOT_F64, types, 1, &y, in);
+    if (monoid == INGOT_REDUCE_MUL && fabs(v) > 1)
+        p->sizes += log2(fabs(v));
     p->error = monoid == INGOT_REDUCE_MUL ? fabs(a) * e + fabs(v) * p->error + eps * fabs(y)
                                           : fmax(p->error, e);
     memcpy(p->v, &y, sizeof y);
@@ -177,6 +179,12 @@ static void finish(const Node *n, Partial *p, int64_t terms_of_it)
         p->error += sqrt((double)terms_of_it) * element_eps((ingot_dtype)n->dtype) * p->sizes +
                     element_eps((ingot_dtype)n->dtype) * fabs(d);
         if (!(p->sizes < element_most((ingot_dtype)n->dtype)))
+            p->error = INFINITY;
+    }
+    if (wide && reduce_monoid(n) == INGOT_REDUCE_MUL) { /* others may multiply in another order */
+        const ingot_dtype d = (ingot_dtype)n->dtype;
+        p->error += element_least(d) * exp2(p->sizes);
+        if (!(p->sizes < log2(element_most(d))))
             p->error = INFINITY;
     }
     if (!wide && joined_in(x) != (ingot_dtype)n->dtype)
