@@ -75,8 +75,42 @@ static int take_boxes(Linear *l, int n, Stmt *out)
     return count;
 }
 
+/* What the boxes of n statements are placed by, and the statements are made of otherwise. */
+static int nodes_of(const Linear *l, const Stmt *s, int n, Node **out)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        const Box *box =
+            s[i].kind == STMT_STORE && s[i].store == STORE_BOX ? box_of(l, s[i].node) : NULL;
+        if (s[i].node)
+            out[count++] = s[i].node;
+        for (int j = 0; box && j < box->rank; j++) {
+            out[count++] = box->at[j];
+            if (box->window || box->end[j])
+                out[count++] = box->window ? box->tap[j] : box->end[j];
+        }
+    }
+    return count;
+}
+
+/* Where the producer's part begins: in front of the values that it does not need. It would load
+ * them, and others may overwrite what they are loaded from before it has done so. */
+static int before_values(const Linear *l, const Kernel *k, int at, int nneed, Node *const *need)
+{
+    Arena *a = arena_new();
+    int n;
+    Node **order = graph_toposort(a, nneed, need, &n);
+    bool *needed = NEWN(a, bool, k->c->nnode + 1);
+    for (int i = 0; i < n; i++)
+        needed[order[i]->id] = true;
+    while (at > 0 && l->stmt[at - 1].kind == STMT_LET && !needed[l->stmt[at - 1].node->id])
+        at--;
+    arena_free(a);
+    return at;
+}
+
 /* Attention: what is filled once comes first; all products of an iteration are done at its end. */
-static bool produce_rows(Linear *l, Context *c)
+static bool produce_rows(Linear *l, const Kernel *k)
 {
     int fill = 0;
     while (fill < l->n && l->stmt[fill].kind != STMT_FILL)
@@ -92,7 +126,7 @@ static bool produce_rows(Linear *l, Context *c)
     l->stmt[fill] = (Stmt){.kind = STMT_FILLED, .node = r, .depth = depth + 1};
     stmt_remove(l, fill + 1, end - fill);
     const Stmt release = {
-        .kind = STMT_RELEASE, .node = idx_add(c, r, idx(c, 1)), .depth = depth + 1};
+        .kind = STMT_RELEASE, .node = idx_add(k->c, r, idx(k->c, 1)), .depth = depth + 1};
     stmt_insert(l, stmt_end(l->stmt, fill - 1), &release, 1);
     const int nonce = take_boxes(l, fill - 1, once);
     int loop = fill - 1 - nonce, before = loop;
@@ -100,6 +134,10 @@ static bool produce_rows(Linear *l, Context *c)
         before--;
     if (nonce)
         stmt_insert(l, loop, &(Stmt){.kind = STMT_FILLED, .depth = depth}, 1);
+    Node **need = NEWN(a, Node *, (n + nonce + 1) * (2 * MAX_BOX + 1));
+    int nneed = nodes_of(l, body, n, need);
+    nneed += nodes_of(l, once, nonce, need + nneed);
+    before = before_values(l, k, before, nneed, need);
     stmt_insert(l, before, out, loader(l->tile, once, nonce, body, n, depth, out));
     arena_free(a);
     return true;
@@ -108,7 +146,7 @@ static bool produce_rows(Linear *l, Context *c)
 bool producer(Linear *l, const Kernel *k)
 {
     if (tile_rows_in_place(l->tile))
-        return produce_rows(l, k->c);
+        return produce_rows(l, k);
     SumLoops p = {0};
     bool changed = false;
     while (l->tile->box && sum_loops(l, p.behind, &p)) {
