@@ -263,6 +263,20 @@ def gelu(rows, columns):
     return [("x", H, [rows, 192])], nodes, ("y", H, [rows, columns]), weights
 
 
+def no_keys():
+    """Attention of a run without keys: boxes of nothing."""
+    shape, none = [1, 70, 64], [1, ("t", 0), 64]
+    nodes = [
+        ("Transpose", ["k"], "t", {"perm": [0, 2, 1]}),
+        ("MatMul", ["x", "t"], "s"),
+        ("Softmax", ["s"], "p"),
+        ("MatMul", ["p", "v"], "o"),
+        ("Add", ["o", "z"], "y"),
+    ]
+    inputs = [("x", H, shape), ("k", H, none), ("v", H, none), ("z", H, shape)]
+    return inputs, nodes, ("y", H, shape), []
+
+
 def residuals(dtype, rows, columns, terms=64, more=(), apart=False):
     """A product that a second one is added to, in its memory, whose sum a third one takes and adds
     an operand to; with biases, and a value that is used twice. apart: the first two have no operand

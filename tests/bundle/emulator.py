@@ -51,6 +51,7 @@ try:
         emulate,
         errors,
         gelu,
+        no_keys,
         programs,
         residuals,
         sized,
@@ -397,8 +398,7 @@ def attention(ingot, work):
         ("Softmax", ["a"], "p"),
         ("MatMul", ["p", "v"], "y"),
     ]
-    told = []
-    warps, groups = ("cuda:sm_80", "igrt_mma_quad_max("), ("cuda:sm_90a", "_rows_")
+    told, warps, groups = [], ("cuda:sm_80", "igrt_mma_quad_max("), ("cuda:sm_90a", "_rows_")
     for name, (target, text), dtype, tolerance, heads, kv, queries, keys, each in (
         ("halves", warps, H, 3e-3, 2, 2, 37, 37, 64),
         ("single", warps, F, 1e-5, 2, 2, 64, 128, 64),
@@ -433,6 +433,7 @@ def attention(ingot, work):
     )
     for name, (target, *text) in ("causal", warps), ("groups_causal", (*groups, "if (!v")):
         told.append(beside(ingot, work, name, target, made, 3e-3, text))
+    told.append(beside(ingot, work, "none", groups[0], no_keys(), 0, dims=["t=0..700"]))
     print(", ".join(errors(told)))
 
 
@@ -442,8 +443,7 @@ def vectors(ingot, work):
         ("halves", H, 2e-3, "igrt_run_u16("),
         ("single", F, 1e-6, "igrt_run_f32("),
     ):
-        given = [("x", dtype, [1024]), ("w", dtype, [100, 1024])]
-        made = given, product, ("y", dtype, [100]), []
+        made = [("x", dtype, [1024]), ("w", dtype, [100, 1024])], product, ("y", dtype, [100]), []
         told.append(beside(ingot, work, name, "cuda:sm_80", made, near, [text]))
     for name, dtype in (("signed", I), ("unsigned", U)):
         node, weights = quantized(

@@ -54,7 +54,7 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, BoxAxes *m)
     for (int i = 0; i < m->n; i++) {
         const Axis *axis = &q->k->axes[m->root[i]];
         if ((axis->reduced || axis->staged) && range_extent(axis->range) < 0)
-            m->b.end[i] = axis->range->src[0];
+            m->b.end[i] = idx_max(q->c, axis->range->src[0], idx(q->c, 1)); /* drivers refuse 0 */
     }
     m->b.rank = m->n;
     return idx_value(first, &m->b.offset) ? NULL : refuse(q, &m->b, "begins nowhere");
