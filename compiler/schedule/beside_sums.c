@@ -58,6 +58,20 @@ static int rows_by_boxes(const Target *t, const Node *x)
     return 0;
 }
 
+/* Does each of its lines begin at a whole piece of those that boxes copy? Side by side lie the
+ * terms, or what follows their axis. */
+static bool has_box_lines(const Node *x, double terms)
+{
+    const int64_t bytes = dtype_info[x->dtype].bytes;
+    int64_t size, line = 1;
+    for (int i = x->rank; i-- > 0 && idx_value(x->shape[i], &size); line = sat_mul(line, size))
+        if (i == x->rank - 1 && size * bytes % BOX_LINE == 0)
+            return true;
+        else if ((double)size == terms)
+            return line * bytes % BOX_LINE == 0;
+    return false;
+}
+
 /* Is it a product of matrices for blocks of such a unit, of x and a weight? Its weight; or NULL. */
 static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
 {
@@ -69,8 +83,8 @@ static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
             continue;
         const double results = node_elements(sum), terms = node_elements(term) / results,
                      columns = node_elements(w) / terms, rows = results / columns;
-        return columns >= least && rows >= least && (int64_t)terms % tc_run(x->dtype) == 0 ? w
-                                                                                           : NULL;
+        const bool fits = (int64_t)terms % tc_run(x->dtype) == 0 && has_box_lines(x, terms);
+        return columns >= least && rows >= least && fits ? w : NULL;
     }
     return NULL;
 }

@@ -136,6 +136,16 @@ static void gated(Context *c, ingot_dtype d)
     ingot_output(c, "y", ingot_mul(c, ingot_gelu(c, y[0], false), y[1]));
 }
 
+/* A gate and what it opens, of pixels whose lines boxes cannot copy: 14 by 14 halves. */
+static void gated_image(Context *c, ingot_dtype d)
+{
+    enum { CHANNELS = 256, PIXELS = 196 };
+    ingot_tensor *x = input(c, "x", d, 2, (int64_t[]){CHANNELS, PIXELS}), *y[2];
+    for (int i = 0; i < 2; i++)
+        y[i] = ingot_matmul(c, weight(c, d, 2, (int64_t[]){CHANNELS, CHANNELS}), x);
+    ingot_output(c, "y", ingot_mul(c, ingot_sigmoid(c, y[0]), y[1]));
+}
+
 /* The weights of one direction of two, of bytes whose zero point the run computes. */
 static void direction(Context *c, ingot_dtype d)
 {
@@ -247,6 +257,9 @@ static void halves(void **state)
     }
     const SumCounts f32 = counts_of(bert, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4+vnni");
     expect("f32", f32, f32.sums);
+    const SumCounts image =
+        counts_of(gated_image, INGOT_F16, INGOT_PRECISION_F32, NULL, "cuda:sm_90a");
+    expect("gated image", image, 0);
     const SumCounts rows =
         counts_of(normalised, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4");
     expect("normalised", rows, rows.sums);
