@@ -216,8 +216,6 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
     return !early || nest_opt(n, OPT_PREFETCH, inner ? inner : outer, p->arg);
 }
 
-/* Copied ahead, if they lie so that they can be, or else, of depth 0, element by element in each
- * step. */
 static int64_t shared_of(const TileSize *b, const Tc *u)
 {
     const int64_t bytes = dtype_info[u->a].bytes, pad = TC_PIECE / bytes;
