@@ -18,22 +18,26 @@ enum {
     STAGE_USES = 4 /* loops over rows that have to read a panel again to pay for it */
 };
 
+static bool is_read_for_terms(const Node *sum, Node *load)
+{
+    for (uint32_t i = reduce_ranges(sum); i < sum->nsrc; i++)
+        if (depends_on(load, sum->src[i]))
+            return true;
+    return false;
+}
+
 /* Is it read for each term, by whichever of the sums that share their loops? */
 static bool is_summed(const View *v, Node *load)
 {
-    for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++)
-        if (depends_on(load, v->dot->src[i]))
-            return true;
-    return false;
+    return is_read_for_terms(v->dot, load);
 }
 
 /* Is it of a sum, be it that one or one beside it (gates beside what they gate)? */
 static bool is_summed_anywhere(const View *v, Node *load)
 {
     for (int i = 0; i < v->nreduce; i++)
-        for (uint32_t j = reduce_ranges(v->reduce[i]); j < v->reduce[i]->nsrc; j++)
-            if (depends_on(load, v->reduce[i]->src[j]))
-                return true;
+        if (is_read_for_terms(v->reduce[i], load))
+            return true;
     return false;
 }
 

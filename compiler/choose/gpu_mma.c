@@ -686,11 +686,9 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
     Node *term[TC_MOST_TERMS], *operand[MMA_MOST_OPERANDS];
     if (!v.dot || v.nstore != 1 || !mma_operands(k, &v, operand) || k->flops < LEAST_WORK)
         return false;
-    bool takes = true;
     for (int i = 0; i < v.nreduce; i++)
-        takes &= tc_terms(v.reduce[i]->src[0], term, TC_MOST_TERMS) == 1;
-    if (!takes)
-        return false;
+        if (tc_terms(v.reduce[i]->src[0], term, TC_MOST_TERMS) != 1)
+            return false;
     for (int i = 0; i < TC_COUNT; i++) {
         Product p = {.unit = &tc_units[i], .arg = v.factor[0]->src[0]->arg.i};
         Node *x = v.factor[0], *y = v.factor[1];
@@ -702,12 +700,11 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             y = v.factor[0];
         }
         Node *range[] = {p.rows.range[0], p.columns.range[0], p.terms.range[0]};
+        bool takes = true;
         for (int j = 0; j < v.nreduce; j++)
             takes &= tc_takes(p.unit, v.reduce[j], range);
-        if (!takes) {
-            takes = true;
+        if (!takes)
             continue;
-        }
         int64_t rows = 1, columns = 1, terms = 1, others = 1;
         for (int j = 0; j < p.rows.n; j++)
             rows = sat_mul(rows, mma_most(p.rows.range[j]));

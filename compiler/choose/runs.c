@@ -25,12 +25,6 @@
 
 /* ---- the list of a plan -------------------------------------------------------------------- */
 
-/* Next values of states lie where these do. */
-static int value_of(const Buffer *root)
-{
-    return root->takes ? root->takes->id : root->id;
-}
-
 typedef struct {
     Arena *a;
     ListedRun *run;
@@ -41,11 +35,11 @@ static void add_use(void *user, const Buffer *root, int how)
     UseList *l = user;
     ListedRun *r = l->run;
     for (int i = 0; i < r->nuse; i++)
-        if (r->use[i].value == value_of(root)) {
+        if (r->use[i].value == buffer_memory(root)->id) {
             r->use[i].how |= how;
             return;
         }
-    vec_push(l->a, r->use, r->nuse, ((RunUse){value_of(root), how}));
+    vec_push(l->a, r->use, r->nuse, ((RunUse){buffer_memory(root)->id, how}));
 }
 
 /* Nothing but its results is changed, and no integers that others use are set. */

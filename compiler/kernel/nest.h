@@ -417,13 +417,12 @@ bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 /* mask_bounds.c: elements of the range from there on add nothing to the reduce, as a mask of
  * coordinates leaves them out; NULL: there is no such. */
 Node *mask_limit(const Kernel *, Node *reduce, Node *range);
-
-/* Is a value the identity from the end of the range on, or from before, by a mask of the kernel's
- * own? */
-bool mask_is_within(const Kernel *, Node *value, Node *range, const Node *identity);
 /* The same of a value: the constant that it is from the limit on, or NULL. */
 Node *mask_value(const Kernel *, Node *value, Node *range, Node **limit);
 /* Of a WHERE, whatever its other side is. */
 Node *mask_constant(const Kernel *, Node *where, Node *range, Node **limit);
+/* Is a value the identity from the end of the range on, or from before, by a mask of the kernel's
+ * own? */
+bool mask_is_within(const Kernel *, Node *value, Node *range, const Node *identity);
 
 #endif

@@ -23,13 +23,6 @@
 
 enum { EARLY = 24, BATCH = 16 }; /* steps of the chain between batches of those that need nothing */
 
-/* Whose bytes a buffer has. */
-static int memory_number(const Buffer *b)
-{
-    const Buffer *root = buffer_root(b);
-    return root->takes ? root->takes->id : root->id;
-}
-
 /* Of steps that read what others write the longest chain ends here. */
 static int end_of_chain(const Plan *p, Arena *a)
 {
@@ -40,11 +33,11 @@ static int end_of_chain(const Plan *p, Arena *a)
         const Step *s = b->step[i];
         int before = 0;
         for (int j = 0; j < s->nbuf; j++)
-            if (s->kernel->args[j].read && made[memory_number(s->bufs[j])] > before)
-                before = made[memory_number(s->bufs[j])];
+            if (s->kernel->args[j].read && made[buffer_memory(s->bufs[j])->id] > before)
+                before = made[buffer_memory(s->bufs[j])->id];
         for (int j = 0; j < s->nbuf; j++)
-            if (s->kernel->args[j].written && made[memory_number(s->bufs[j])] <= before)
-                made[memory_number(s->bufs[j])] = before + 1;
+            if (s->kernel->args[j].written && made[buffer_memory(s->bufs[j])->id] <= before)
+                made[buffer_memory(s->bufs[j])->id] = before + 1;
         if (before + 1 > longest) {
             longest = before + 1;
             end = i;
@@ -70,10 +63,10 @@ static void find_chain(const Plan *p, Arena *a)
         Step *s = b->step[i];
         bool needs = i == end;
         for (int j = 0; j < s->nbuf && i < end && !needs; j++)
-            needs = s->kernel->args[j].written && needed[memory_number(s->bufs[j])];
+            needs = s->kernel->args[j].written && needed[buffer_memory(s->bufs[j])->id];
         s->aside = !needs;
         for (int j = 0; j < s->nbuf && needs; j++)
-            needed[memory_number(s->bufs[j])] |= s->kernel->args[j].read;
+            needed[buffer_memory(s->bufs[j])->id] |= s->kernel->args[j].read;
     }
 }
 
@@ -100,7 +93,7 @@ static bool is_source(const Step *s, const bool *made)
         const bool own = root->kind == BUF_ARENA && !root->takes && !s->kernel->args[j].read;
         source &= s->kernel->args[j].written
                       ? own
-                      : root->kind != BUF_INPUT && !made[memory_number(root)];
+                      : root->kind != BUF_INPUT && !made[buffer_memory(root)->id];
     }
     return source;
 }
@@ -118,7 +111,7 @@ static Early *find_sources(const Plan *p, Arena *a, bool **source, int *n)
         const Step *s = b->step[i];
         (*source)[i] = is_source(s, made);
         for (int j = 0; j < s->nbuf && !(*source)[i]; j++)
-            made[memory_number(s->bufs[j])] |= s->kernel->args[j].written;
+            made[buffer_memory(s->bufs[j])->id] |= s->kernel->args[j].written;
         chain += !(*source)[i] && !s->aside;
     }
     for (int i = b->n - 1, left = chain; i >= 0; i--) {
@@ -126,11 +119,11 @@ static Early *find_sources(const Plan *p, Arena *a, bool **source, int *n)
         int own = chain;
         left -= !(*source)[i] && !s->aside;
         for (int j = 0; j < s->nbuf && (*source)[i]; j++)
-            if (s->kernel->args[j].written && use[memory_number(s->bufs[j])] < own)
-                own = use[memory_number(s->bufs[j])];
+            if (s->kernel->args[j].written && use[buffer_memory(s->bufs[j])->id] < own)
+                own = use[buffer_memory(s->bufs[j])->id];
         for (int j = 0; j < s->nbuf; j++)
             if (s->kernel->args[j].read)
-                use[memory_number(s->bufs[j])] = (*source)[i] ? own : left;
+                use[buffer_memory(s->bufs[j])->id] = (*source)[i] ? own : left;
         if ((*source)[i])
             vec_push(a, list, *n, ((Early){i, own}));
     }
@@ -151,7 +144,7 @@ static void place_step(EarlyPlaces *x, Step *s)
 {
     for (int j = 0; j < s->nbuf; j++)
         if (s->kernel->args[j].written)
-            x->waits[memory_number(s->bufs[j])] = false;
+            x->waits[buffer_memory(s->bufs[j])->id] = false;
     x->order[x->norder++] = s;
 }
 
@@ -164,7 +157,7 @@ static void place_batch(const Block *b, EarlyPlaces *x, int i, int chain)
         Step *s = b->step[source->at];
         bool may = source->at > i && source->use >= chain + EARLY;
         for (int j = 0; j < s->nbuf; j++)
-            may &= !s->kernel->args[j].read || !x->waits[memory_number(s->bufs[j])];
+            may &= !s->kernel->args[j].read || !x->waits[buffer_memory(s->bufs[j])->id];
         if (!may)
             continue;
         s->aside = true;
@@ -181,7 +174,7 @@ static void place_sources(Plan *p, Arena *a)
     x.list = find_sources(p, a, &source, &x.n);
     for (int i = 0; i < b->n; i++)
         for (int j = 0; j < b->step[i]->nbuf && source[i]; j++)
-            x.waits[memory_number(b->step[i]->bufs[j])] |= b->step[i]->kernel->args[j].written;
+            x.waits[buffer_memory(b->step[i]->bufs[j])->id] |= b->step[i]->kernel->args[j].written;
     for (int i = 0, chain = 0; i < b->n; i++) {
         Step *s = b->step[i];
         const bool counts = !source[i] && !s->aside;

@@ -14,19 +14,12 @@
  * steps. */
 #include "plan.h"
 
-/* Whose bytes a buffer has. */
-static const Buffer *memory_of(const Buffer *b)
-{
-    const Buffer *root = buffer_root(b);
-    return root->takes ? root->takes : root;
-}
-
 bool steps_conflict(const Step *s, const Step *t)
 {
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < t->nbuf; j++)
             if ((s->kernel->args[i].written || t->kernel->args[j].written) &&
-                memory_of(s->bufs[i]) == memory_of(t->bufs[j]))
+                buffer_memory(s->bufs[i]) == buffer_memory(t->bufs[j]))
                 return true;
     return false;
 }

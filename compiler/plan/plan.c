@@ -29,6 +29,12 @@ Buffer *buffer_root(const Buffer *b)
     return (Buffer *)(uintptr_t)b;
 }
 
+const Buffer *buffer_memory(const Buffer *b)
+{
+    const Buffer *root = buffer_root(b);
+    return root->takes ? root->takes : root;
+}
+
 void step_origin(Arena *a, Step *step, const Origin *o)
 {
     int at = step->norigin;

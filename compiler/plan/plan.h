@@ -45,6 +45,8 @@ struct Buffer {
 };
 /* Of a view, and of views of views, the buffer that has the memory; else itself. */
 Buffer *buffer_root(const Buffer *);
+/* Whose bytes a buffer has: of a state's next value on its bytes (Buffer.takes) the state. */
+const Buffer *buffer_memory(const Buffer *);
 
 /* What most of a kernel's work is for. */
 typedef struct {

@@ -105,12 +105,12 @@ static const ChannelSum *sum_of_mean(const JoinSums *q, const Node *d, const Cha
     if (d->op != OP_SUB)
         return NULL;
     const ChannelSum *s = sum_of(q, d->src[0], like);
-    const Node *mean = d->src[1];
+    Node *mean = d->src[1];
     while (mean->op == OP_EXPAND || mean->op == OP_RESHAPE)
         mean = mean->src[0];
     if (!s || mean->op != OP_DIV || !uniform(mean->src[1]))
         return NULL;
-    *found = (Node *)(uintptr_t)mean;
+    *found = mean;
     for (mean = mean->src[0]; mean->op == OP_RESHAPE;)
         mean = mean->src[0];
     return mean == s->sum ? s : NULL;
@@ -170,12 +170,7 @@ static void find_roots(JoinSums *q, int n, Node *const *nodes)
 
 static Node *slice_at(Context *c, Node *x, int axis, int64_t at)
 {
-    Node *begin[INGOT_MAX_RANK], *size[INGOT_MAX_RANK];
-    for (int i = 0; i < x->rank; i++) {
-        begin[i] = idx(c, i == axis ? at : 0);
-        size[i] = i == axis ? idx(c, 1) : x->shape[i];
-    }
-    return ingot_shrink(c, x, begin, size);
+    return ingot_slice(c, x, axis, idx(c, at), idx(c, 1), 1);
 }
 
 /* The first element of each of the results. */

@@ -127,20 +127,10 @@ bool are_sums_beside(Sched *s, Node *n, const Node *reader)
 /* ---- in one kernel --------------------------------------------------------------------------- */
 
 /* The sum over the ranges of another one, if both multiply one operand; or NULL. */
-static Node *along(Context *c, Node *sum, Node *of)
+static Node *along(Context *c, Node *sum, const Node *of)
 {
-    Node *from[INGOT_MAX_RANK * 2], *to[INGOT_MAX_RANK * 2];
-    const uint32_t first = reduce_ranges(sum), nrange = sum->nsrc - first;
-    if (nrange != of->nsrc - reduce_ranges(of) || nrange > INGOT_MAX_RANK * 2)
-        return NULL;
-    for (uint32_t i = 0; i < nrange; i++) {
-        from[i] = sum->src[first + i];
-        to[i] = of->src[reduce_ranges(of) + i];
-        if (from[i] == to[i] || from[i]->src[0] != to[i]->src[0])
-            return NULL;
-    }
-    Node *moved = substitute(c, sum, (int)nrange, from, to);
-    for (int i = 0; i < 4; i++)
+    Node *moved = sum_over_ranges(c, sum, of);
+    for (int i = 0; i < 4 && moved; i++)
         if (moved->src[0]->src[i / 2] == of->src[0]->src[i % 2])
             return moved;
     return NULL;

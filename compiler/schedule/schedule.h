@@ -241,6 +241,8 @@ void nest_split(StoreNest *);
 void nest_part_operands(StoreNest *);
 /* turned_sums.c: sums that the elements along a short axis have in common do not move with it. */
 void nest_share_sums(StoreNest *);
+/* The sum over the ranges of another one, where they are as long; or NULL. */
+Node *sum_over_ranges(Context *, Node *sum, const Node *of);
 /* beside_sums.c: both of them along one axis of terms. */
 void nest_join_terms(StoreNest *);
 

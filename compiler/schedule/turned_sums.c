@@ -49,8 +49,7 @@ static bool find_sums(Arena *a, const StoreNest *k, Node *range, TurnedSums *t)
     return t->nsum > 1;
 }
 
-/* The sum over the ranges of another one, or NULL. */
-static Node *over_ranges_of(Context *c, Node *sum, const Node *of)
+Node *sum_over_ranges(Context *c, Node *sum, const Node *of)
 {
     Node *from[INGOT_MAX_RANK * 2], *to[INGOT_MAX_RANK * 2];
     const uint32_t first = reduce_ranges(sum), nrange = sum->nsrc - first;
@@ -72,7 +71,7 @@ static bool list_sums(Context *c, Node *range, TurnedSums *t)
     for (int j = 0; j < t->nsum; j++)
         for (int64_t v = 0; v < t->extent; v++) {
             Node *at = idx(c, v), *one = substitute(c, t->sum[j], 1, &range, &at);
-            one = one->op == OP_REDUCE ? over_ranges_of(c, one, t->sum[0]) : NULL;
+            one = one->op == OP_REDUCE ? sum_over_ranges(c, one, t->sum[0]) : NULL;
             if (!one)
                 return false;
             int i = 0;
@@ -90,7 +89,7 @@ static void turn(StoreNest *k, Node *range, const TurnedSums *t)
     Context *c = k->s->c;
     Node *own[FEW], *to[FEW];
     for (int i = 0; i < t->nother; i++)
-        own[i] = over_ranges_of(c, t->other[i], t->sum[i]);
+        own[i] = sum_over_ranges(c, t->other[i], t->sum[i]);
     for (int j = 0; j < t->nsum; j++) {
         to[j] = own[t->which[j][t->extent - 1]];
         for (int64_t v = t->extent - 1; v-- > 0;)
