@@ -5,6 +5,7 @@ the same, by the name of libamdhip64.so.
 asm statements are calls of what they do (ptx.h, ptx_wgmma.h), items are fibers (items.h).
 """
 
+import argparse
 import fcntl
 import functools
 import hashlib
@@ -279,6 +280,22 @@ def environment(folder, order):
         "EMULATED_TABLE": (folder / "table").read_text(),
         "CUDA_STUB_LOG": os.devnull,
     }
+
+
+def arguments(target=None, more=()):
+    """The words of a test of bundles, which it skips where nothing compiles their kernels."""
+    p = argparse.ArgumentParser()
+    p.add_argument("--ingot", required=True)
+    p.add_argument("--device", action="store_true", help="a GPU is here")
+    if target:
+        p.add_argument("--target", default=target)
+    for name, how in more:
+        p.add_argument(name, **how)
+    a = p.parse_args()
+    if not a.device and not CXX:
+        print("skipped: there is no C++ compiler")
+        sys.exit(77)
+    return a
 
 
 def printed(bundle, source, at, emulated, flags=(), words=(), orders=ORDERS[:1]):

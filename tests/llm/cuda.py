@@ -12,7 +12,6 @@ the caches by heads.
 Exit status 77, skipped: there is no Python with numpy, or nothing that compiles C++.
 """
 
-import argparse
 import pathlib
 import re
 import subprocess
@@ -138,14 +137,7 @@ def logits(a, m, at, how):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--ingot", required=True)
-    p.add_argument("--device", action="store_true", help="a GPU is here")
-    p.add_argument("--target", default="cuda:sm_90a")
-    a = p.parse_args()
-    if not a.device and not emulate.CXX:
-        print("skipped: there is no C++ compiler")
-        return 77
+    a = emulate.arguments("cuda:sm_90a")
     cases = [(kind, "") for kind in KINDS] + [("F16", how) for how in HOW if not a.device]
     for kind, how in cases:
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:

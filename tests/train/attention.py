@@ -10,7 +10,6 @@ of the CUDA bundle has an element for each pair of rows. Exit status 77, skipped
 onnx, or nothing that compiles C++.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -115,13 +114,7 @@ def check_buffers(a, at, *more):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--ingot", required=True)
-    p.add_argument("--device", action="store_true", help="a GPU is here")
-    a = p.parse_args()
-    if not a.device and not emulate.CXX:
-        print("skipped: there is no C++ compiler")
-        return 77
+    a = emulate.arguments()
     with tempfile.TemporaryDirectory(prefix="ingot_train_attention_") as at:
         at = pathlib.Path(at)
         save_model(at / "model.onnx")

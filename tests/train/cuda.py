@@ -12,7 +12,6 @@ own: in whatever order the streams run, the results are the same.
 Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -133,15 +132,8 @@ def beside_others(a, at):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--ingot", required=True)
-    p.add_argument("--device", action="store_true", help="a GPU is here")
-    p.add_argument("--target", default="cuda:sm_80")
-    p.add_argument("--precision", choices=["bf16", "f16"], help="of products, for both")
-    a = p.parse_args()
-    if not a.device and not emulate.CXX:
-        print("skipped: there is no C++ compiler")
-        return 77
+    precision = {"choices": ["bf16", "f16"], "help": "of products, for both"}
+    a = emulate.arguments("cuda:sm_80", [("--precision", precision)])
     with tempfile.TemporaryDirectory(prefix="ingot_train_cuda_") as at:
         at = pathlib.Path(at)
         save_model(at / "model.onnx")
