@@ -20,7 +20,7 @@
 
 #include "linear.h"
 
-enum { LOWER_PASSES = 16 };
+enum { LOWER_PASSES = 17 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;

@@ -19,6 +19,7 @@ const LowerPass lower_pass[LOWER_PASSES] = {
     {"split_copies", "STAGE .. depth: addresses and gates of copies", NULL, split_copies},
     {"linearize", "loops, and values with names", NULL, linearize},
     {"spread_stores", "sums in turn: stores amid the terms of the next", NULL, spread_stores},
+    {"spread_prefetches", "PREFETCH amid the products of a CPU's unit", NULL, spread_prefetches},
     {"keep_fragments", "PREFETCH: products of what was loaded before", NULL, keep_fragments},
     {"pipeline_copies", "STAGE .. depth: copies ahead", NULL, pipeline_copies},
     {"producer", "STAGE .. move tma: an item that has boxes copied", NULL, producer},

@@ -80,6 +80,8 @@ bool split_copies(Linear *, const Kernel *);
 bool linearize(Linear *, const Kernel *);
 /* Results of sums that come in turn are stored amid the terms of the next ones. */
 bool spread_stores(Linear *, const Kernel *);
+/* What is asked for stands amid a matrix unit's products, not before them all. */
+bool spread_prefetches(Linear *, const Kernel *);
 bool keep_fragments(Linear *, const Kernel *);
 bool pipeline_copies(Linear *, const Kernel *);
 bool producer(Linear *, const Kernel *);
