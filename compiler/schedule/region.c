@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "fusion.h"
+#include "rewrite.h"
 #include "tc.h"
 
 enum { CONSTANT = 0 };
@@ -299,13 +300,22 @@ static bool has_axes(Node *sum, const Tc *u)
     return terms && columns && rows > 1;
 }
 
-/* What a term multiplies; NULL: it is stored as it is. */
+/* What a term multiplies; NULL: it is stored as it is. A zero point may leave and come again, as a
+ * border of x has it: pad(x - z) + z. */
 static Node *narrow_operand(Node *term, int i)
 {
-    Node *x = term->src[i];
-    while (is_move(x))
-        x = x->src[0];
-    return x->op == OP_CAST ? x->src[0] : NULL;
+    Node *x = term->src[i], *z = NULL;
+    for (;; x = x->src[0]) {
+        const bool adds = x->dtype == INGOT_I32 && (x->op == OP_ADD || x->op == OP_SUB);
+        Node *number = adds ? one_number(x->src[1]) : NULL;
+        if (number && x->op == OP_ADD && !z)
+            z = number;
+        else if (number && x->op == OP_SUB && number == z)
+            z = NULL;
+        else if (!is_move(x))
+            break;
+    }
+    return x->op == OP_CAST && !z ? x->src[0] : NULL;
 }
 
 /* Does DOT take it by pairs of bf16, faster than terms of f32? */
