@@ -119,10 +119,14 @@ static bool take_others(const View *v, TileBlock *b)
     return true;
 }
 
+/* All that is read: of a buffer, of which it may be a part (of the terms: sum_parts.c). */
 static double bytes_of(const Kernel *k, const Node *load)
 {
     const KernelArg *a = &k->args[load->src[0]->arg.i];
-    return (double)layout_elements(&(Layout){0}, a->rank, a->dims) * dtype_info[a->dtype].bytes;
+    double all = (double)layout_elements(&(Layout){0}, a->rank, a->dims), read = 1;
+    for (int i = 0; i < k->naxis; i++)
+        read *= depends_on(load, k->axes[i].range) ? (double)k->axes[i].range->hi + 1 : 1;
+    return fmin(all, read) * dtype_info[a->dtype].bytes;
 }
 
 /* Cycles of copies, for what the model computes and lies otherwise than the block reads or writes

@@ -23,10 +23,11 @@ static const RewriteRule rules[] = {
 };
 enum { NRULE = sizeof rules / sizeof rules[0] };
 
-/* What is done of the whole graph; the last two for GPUs with matrix units. */
-static const char *const of_graph[] = {"demand",         "batches",       "bands",
-                                       "scale-products", "join-products", "join-sums"};
-enum { DEMAND, BATCHES, BANDS, SCALE_PRODUCTS, JOIN_PRODUCTS, JOIN_SUMS, NGRAPH };
+/* What is done of the whole graph; the last one for CPUs with matrix units, the three before it for
+ * GPUs with them. */
+static const char *const of_graph[] = {"demand",        "batches",   "bands",    "scale-products",
+                                       "join-products", "join-sums", "sum-parts"};
+enum { DEMAND, BATCHES, BANDS, SCALE_PRODUCTS, JOIN_PRODUCTS, JOIN_SUMS, SUM_PARTS, NGRAPH };
 
 const char *rewrite_name(int i)
 {
@@ -238,9 +239,9 @@ static bool rewrite(Rewrite r)
 }
 
 /* A function of all nodes, once. */
-static bool pass_of(Context *c, Node *(*apply)(Rewrite *, Node *))
+static bool pass_of(Context *c, const Target *t, Node *(*apply)(Rewrite *, Node *))
 {
-    Rewrite r = {.c = c, .a = arena_new(), .apply = apply};
+    Rewrite r = {.c = c, .a = arena_new(), .target = t, .apply = apply};
     bool any = rewrite_pass(&r);
     arena_free(r.a);
     return any;
@@ -282,11 +283,13 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
     if (t && !batched && !is_named(off, of_graph[BANDS]))
         (void)bands(c, t);
     if (units && !is_named(off, of_graph[SCALE_PRODUCTS]))
-        rounds |= pass_of(c, scale_products);
+        rounds |= pass_of(c, t, scale_products);
     if (units && !is_named(off, of_graph[JOIN_PRODUCTS]) && join_products(c))
         rounds |= rewrite(rules_of);
     if (units && !is_named(off, of_graph[JOIN_SUMS]) && join_sums(c))
         rounds |= rewrite(rules_of);
+    if (t && !t->gpu && t->machine.units && !is_named(off, of_graph[SUM_PARTS]))
+        rounds |= pass_of(c, t, sum_parts);
     return rounds;
 }
 

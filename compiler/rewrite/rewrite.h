@@ -254,6 +254,8 @@ bool bands(Context *, const Target *);
 
 /* scale_products.c: of any node; itself if that is no REDUCE with scales. */
 Node *scale_products(Rewrite *, Node *);
+/* sum_parts.c: of any node; itself if that is no long sum of products for a CPU's matrix unit. */
+Node *sum_parts(Rewrite *, Node *);
 /* join_products.c: products of one operand by several weights, in the model's graph; whether there
  * were any. */
 bool join_products(Context *);
