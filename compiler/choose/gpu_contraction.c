@@ -404,14 +404,27 @@ static bool stores_alike(const Nest *n, const View *v)
     return alike;
 }
 
+/* Several sums of a row, or several results of each element: a group has the row, whatever it is
+ * that a sum multiplies (the gradient of a norm). */
+static bool choose_along_rows(Nest **nest, const View *v)
+{
+    return v->nreduce + v->nstore > 2 && goes_along_rows((*nest)->k, &(*nest)->target->machine) &&
+           rows_opts(nest, v);
+}
+
+static bool has_rows_staged(const Kernel *k)
+{
+    bool staged = false;
+    for (int i = 0; i < k->naxis; i++)
+        staged |= k->axes[i].staged;
+    return staged;
+}
+
 static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy,
                         Layout *want)
 {
     View v = kernel_view((*nest)->k);
-    bool staged = false;
-    for (int i = 0; i < (*nest)->k->naxis; i++)
-        staged |= (*nest)->k->axes[i].staged;
-    if (staged) {
+    if (has_rows_staged((*nest)->k)) {
         (void)choose_rows_opts(nest);
         return;
     }
@@ -420,7 +433,8 @@ static void choose_form(Arena *a, Nest **nest, const Buffer *const *bufs, bool m
             choose_core_opts(nest);
         return;
     }
-    if (!stores_alike(*nest, &v) || choose_mma_opts(a, nest, bufs, may_copy, want))
+    if (choose_along_rows(nest, &v) || !stores_alike(*nest, &v) ||
+        choose_mma_opts(a, nest, bufs, may_copy, want))
         return;
     if (v.dot && (*nest)->target->unrolls) {
         Nest *sized = nest_clone(*nest);

@@ -401,3 +401,28 @@ bool can_be_cut(const Kernel *k)
             return false;
     return !k->serial;
 }
+
+/* Sums of as many terms as a warp has items, of which the row is known, and results along it: each
+ * item has all that is made of an element in its registers. */
+bool goes_along_rows(const Kernel *k, const Machine *m)
+{
+    const View v = kernel_view(k);
+    bool along = false, rows = v.nreduce > 0 && m->units;
+    for (int i = 0; i < v.nreduce && rows; i++) {
+        int64_t terms = 1;
+        for (uint32_t j = reduce_ranges(v.reduce[i]); j < v.reduce[i]->nsrc; j++) {
+            const int64_t extent = range_extent(v.reduce[i]->src[j]);
+            terms = extent > 0 ? sat_mul(terms, extent) : 0;
+        }
+        rows = terms >= m->warp && v.reduce[i]->nsrc == v.reduce[0]->nsrc;
+    }
+    for (int i = 0; i < v.nrange && rows; i++) {
+        bool moves = range_extent(v.range[i]) < m->warp;
+        for (int j = 0; j < v.nreduce && !moves; j++)
+            moves = depends_on(v.reduce[j], v.range[i]);
+        along |= !moves;
+    }
+    for (int i = 0; i < k->naxis; i++)
+        rows &= !k->axes[i].staged;
+    return along && rows;
+}

@@ -44,6 +44,8 @@ bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(const Kernel *);
+/* Has it results that go along rows, whose sums the items of a GPU's group share? */
+bool goes_along_rows(const Kernel *, const Machine *);
 /* The same with another of its sums as that of products. */
 View view_of_sum(const Kernel *, Node *sum);
 /* Some factor of the sum moves with one range, but not with the other (or NULL): it is used again

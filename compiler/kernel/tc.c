@@ -391,3 +391,14 @@ bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment 
     return last == tc_place_element(f, lines - 1, terms - 1) && idx_is(in_run, 0) &&
            idx_is(idx_div(c, eight, idx(c, run)), 0);
 }
+
+bool tc_is_of_products(const Kernel *k)
+{
+    Node *term[TC_MOST_TERMS];
+    const View v = kernel_view(k);
+    bool good = v.nreduce > 0;
+    for (int i = 0; i < v.nreduce; i++)
+        good &= v.reduce[i]->arg.i == INGOT_REDUCE_ADD &&
+                tc_terms(v.reduce[i]->src[0], term, TC_MOST_TERMS) > 0;
+    return good;
+}

@@ -75,6 +75,7 @@ bool tc_read(const Tc *own, const char *text, TcText *); /* own: Machine.own_uni
  * something else or has more than `most`. */
 enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
+bool tc_is_of_products(const Kernel *); /* it has such sums, and no other reduce */
 /* Is a load of this type what a unit wants?  Bytes with a sign and without are alike. */
 bool tc_reads(ingot_dtype load, ingot_dtype wanted);
 /* Is it a cast from floats that one of the machine's units multiplies to what that adds up: of f16

@@ -207,7 +207,8 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
                              : "computing it again where it is read costs more than memory";
     if (r.kernels > 1 && is_looked_up(s, n))
         return looked_up;
-    for (int u = 0; u < i->nuse && i->has_reduce; u++)
+    const bool of_row = s->target->gpu && r.rows && i->rows; /* its sums are those of the row */
+    for (int u = 0; u < i->nuse && i->has_reduce && !of_row; u++)
         if (!fusion_of_company(s, n, uses[i->iuse + u], &i->cost_of))
             return "a sum of products whose reader has another reduce";
     return NULL;
@@ -669,6 +670,7 @@ void fuse(Sched *s, int n, Node **order)
             info_of(s, order[i]->src[j])->needed = true;
     }
     whole_rows(s, n, order);
+    store_beside_rows(s, n, order, uses);
     for (int i = 0; i < n; i++) {
         if (is_known(order[i]))
             continue;

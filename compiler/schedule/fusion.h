@@ -39,6 +39,8 @@ unsigned expanded_axes(Node *);
 bool is_trailing(Node *, unsigned axes);
 /* Is it made element by element of a stored value as large, which dies in its kernel? */
 bool takes_place(Sched *, Node *, Node *const *uses);
+/* Does this reader of n take a sum of a row along the row, or what is made of such sums? */
+bool goes_along_row(Sched *, Node *n, Node *reader);
 /* A term of a sum of products. */
 bool is_term(Sched *, Node *, Node *const *uses);
 /* Is it a sum of products of bytes, or made of one, and a term of one other sum along which both
@@ -75,6 +77,10 @@ bool is_found_vector(Sched *, Node *n, Node *const *uses);
 /* few_rows.c: few rows that weigh a matrix whose size a run says, or what moves or multiplies them,
  * on GPUs: the sum behind computes them. */
 bool is_row_of_few(Sched *, Node *, Node *const *uses);
+
+/* beside_rows.c: on GPUs, what a row has one of and several kernels compute is stored by the first
+ * one. */
+void store_beside_rows(Sched *, int n, Node *const *order, Node *const *uses);
 
 /* cast_side.c: of a value and what it is widened to. */
 bool is_for_dot(const Sched *, Node *wide);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "fusion.h"
+#include "kernel.h"
 #include "tc.h"
 
 enum {
@@ -261,20 +262,26 @@ static void unpair(Match *m)
 
 /* ---- what is worth it ------------------------------------------------------------------------ */
 
+/* One END. */
+static bool ends_once(const Step *s)
+{
+    bool once = s->kind == STEP_KERNEL && !s->kernel->serial && s->kernel->sink->nsrc == 1 &&
+                s->kernel->naxis <= MAX_AXES;
+    for (int i = 0; once && i < s->kernel->naxis; i++)
+        once = !s->kernel->axes[i].scanned;
+    return once;
+}
+
 /* One END and plain stores: that much is needed. Worth it: for each store at most one sum of
  * products. */
 static bool mergeable(Arena *a, const Step *s, bool all, bool *contraction)
 {
-    if (s->kind != STEP_KERNEL || s->kernel->serial || s->kernel->sink->nsrc != 1 ||
-        s->kernel->naxis > MAX_AXES)
+    if (!ends_once(s))
         return false;
     const Kernel *k = s->kernel;
     int nstore = end_stores(k->sink->src[0]);
     for (int i = 0; i < nstore; i++)
         if (!node_is_const_i(k->sink->src[0]->src[i]->src[1], 1))
-            return false;
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axes[i].scanned)
             return false;
     Node **reduce;
     int n = collect(a, k, OP_REDUCE, &reduce);
@@ -553,18 +560,6 @@ static bool used_beside(const Plan *p, const Block *b, const Buffer *x, const St
     return used;
 }
 
-/* Sums of products alone. */
-static bool is_of_products(Arena *a, const Step *s)
-{
-    Node **reduce, *term[TC_MOST_TERMS];
-    const int n = collect(a, s->kernel, OP_REDUCE, &reduce);
-    bool good = n > 0;
-    for (int i = 0; i < n; i++)
-        good &= reduce[i]->arg.i == INGOT_REDUCE_ADD &&
-                tc_terms(reduce[i]->src[0], term, TC_MOST_TERMS) > 0;
-    return good;
-}
-
 /* Does m->from load what the store writes, and if so, each element where it stores something?  The
  * loops are paired then. */
 static bool loads_alike(Match *m, Node *store, bool *any)
@@ -578,7 +573,7 @@ static bool loads_alike(Match *m, Node *store, bool *any)
         if (m->from->bufs[x->src[0]->arg.i] != b)
             continue;
         *any = x->nsrc - 2 == store->nsrc - 3 && node_is_const_i(x->src[1], 1) &&
-               x->dtype == store->src[2]->dtype;
+               node_is_const_i(store->src[1], 1) && x->dtype == store->src[2]->dtype;
         for (uint32_t d = 3; d < store->nsrc && *any; d++)
             *any = unify(m, store->src[d], x->src[d - 1]);
         if (!*any)
@@ -669,8 +664,10 @@ static bool carry(Sched *q, Arena *a, const Block *b, int i, int j)
     const ValueChoice *given = m.from->value ? value_given(p, m.from->value) : NULL;
     bool sums;
     if (fusion_wanted(p, said_of(p, given, m.into)) == NO || m.into->device != m.from->device ||
-        !meet(m.into, m.from) || !mergeable(a, m.into, true, &sums) || !sums ||
-        !mergeable(a, m.from, true, &sums) || sums || !is_of_products(a, m.into) ||
+        !meet(m.into, m.from) || !mergeable(a, m.from, true, &sums) || sums ||
+        !(q->target->gpu
+              ? ends_once(m.into) && goes_along_rows(m.into->kernel, &q->target->machine)
+              : mergeable(a, m.into, true, &sums) && tc_is_of_products(m.into->kernel)) ||
         end_stores(m.into->kernel->sink->src[0]) + end_stores(m.from->kernel->sink->src[0]) > MOST)
         return false;
     for (int s = i + 1; s < j; s++)
@@ -782,7 +779,7 @@ static void merge_block(Sched *q, Block *b)
         int reach = values_preset(q->plan) == PRESET_ALL ? b->n : REACH;
         Arena *a = arena_new();
         for (int j = i + 1; j < b->n && j <= i + reach; j++)
-            if (merge(q, a, b, i, j) || carry(q, a, b, i, j)) {
+            if ((!q->target->gpu && merge(q, a, b, i, j)) || carry(q, a, b, i, j)) {
                 memmove(b->step + j, b->step + j + 1, (size_t)(b->n - j - 1) * sizeof *b->step);
                 b->n--;
                 j--;
@@ -793,7 +790,6 @@ static void merge_block(Sched *q, Block *b)
 
 void merge_kernels(Sched *q)
 {
-    if (!q->target->gpu)
-        merge_block(q, &q->plan->main);
+    merge_block(q, &q->plan->main);
     join_all_updates(q, &q->plan->main);
 }

@@ -81,6 +81,11 @@ static bool row_reader(const Sched *s, const Info *i, Node *n, Node *t)
     return false;
 }
 
+bool goes_along_row(Sched *s, Node *n, Node *reader)
+{
+    return row_reader(s, info_of(s, n), n, reader);
+}
+
 /* The first node behind position `after` that reads one of the region. */
 static Node *next_reader(Sched *s, int nregion, Node *const *region, Node *const *uses, int after)
 {
