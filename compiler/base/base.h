@@ -100,7 +100,9 @@ void *vec_of(Arena *, const void *items, size_t n, size_t size);
 
 /* utf8.c: bytes of the UTF-8 sequence of two or more that begins here; 0: none does. */
 int utf8_bytes(const char *);
-/* What a terminal shows: one line, without control characters and what is no UTF-8. */
+/* What a terminal shows: one line, with '?' for control characters and what is no UTF-8; in place,
+ * and a copy. */
+char *hide_unprintable(char *);
 const char *printable(Arena *, const char *);
 
 /* closer.c: the nearer of two words to what was typed; best is the number of edits to beat, 3 at

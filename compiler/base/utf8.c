@@ -19,10 +19,9 @@ int utf8_bytes(const char *text)
     return n;
 }
 
-const char *printable(Arena *a, const char *text)
+char *hide_unprintable(char *text)
 {
-    char *out = arena_strdup(a, text);
-    for (char *s = out; *s;) {
+    for (char *s = text; *s;) {
         const int n = utf8_bytes(s);
         const bool control = (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0;
         if (n && !control) {
@@ -33,5 +32,10 @@ const char *printable(Arena *a, const char *text)
             *s = '?';
         s++;
     }
-    return out;
+    return text;
+}
+
+const char *printable(Arena *a, const char *text)
+{
+    return hide_unprintable(arena_strdup(a, text));
 }

@@ -106,7 +106,8 @@ void ingot_topk(ingot_context *c, ingot_tensor *x, ingot_dim *k, int axis, bool 
                     (long long)ingot_dim_lo(k), axis, (long long)limit);
         return;
     }
-    bool known = ingot_dim_is_const(k, NULL);
+    /* A k that fits is the size of the result, so that it is known to equal other sizes. */
+    bool known = ingot_dim_lo(k) >= 0 && hi <= limit;
     ingot_tensor *in[2] = {x, known ? NULL : ingot_from_dim(c, k)};
     hi = hi < limit ? hi : limit;
     ingot_dim *n = known ? k : ingot_call_count(c, "topk", 0, hi);

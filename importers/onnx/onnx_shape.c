@@ -3,6 +3,7 @@
  * Split, Pad, Tile and their kin. Shapes are lists of dims, which may depend on run-time dims; what
  * the data decide has bounds (onnx_size.c) and is read by the run.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static bool reshape_at_run_time(Lowering *n, int rank, ingot_dim **dims)
 }
 
 /* What the -1 stands for. Sizes that the input has too go, so that it follows from the others where
- * those may be 0: [n, 91, 4] as [n, -1]. NULL: it does not. */
+ * those may be 0: [n, 91, 4] as [n, -1]. NULL, and told: it does not. */
 static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims, int unknown)
 {
     ingot_dim *all = dim(n, 1), *others = dim(n, 1);
@@ -79,8 +80,10 @@ static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims,
         int b = 0;
         if (a == unknown)
             continue;
-        if (dim_is(dims[a], 0))
+        if (dim_is(dims[a], 0)) {
+            fault(n, "its shape has a -1 and a 0, so the -1 has no definite value");
             return NULL;
+        }
         while (b < ingot_rank(X) && (gone[b] || ingot_shape(X, b) != dims[a]))
             b++;
         if (b < ingot_rank(X))
@@ -91,6 +94,14 @@ static ingot_dim *left_of_reshape(Lowering *n, int rank, ingot_dim *const *dims,
     for (int b = 0; b < ingot_rank(X); b++)
         if (!gone[b])
             all = ingot_dim_mul(n->c, all, ingot_shape(X, b));
+    const int64_t of = ingot_dim_lo(all), by = ingot_dim_lo(others);
+    if (of == ingot_dim_hi(all) && by == ingot_dim_hi(others) && by > 0 && of % by) {
+        fault(n,
+              "its shape has a -1, but the %" PRId64 " elements left for it are no multiple of the "
+              "other sizes, %" PRId64,
+              of, by);
+        return NULL;
+    }
     return ingot_dim_div(n->c, all, others);
 }
 
@@ -156,10 +167,8 @@ static bool resolve_reshape(Lowering *n, int rank, ingot_dim **dims)
     }
     if (unknown < 0 && !zero)
         copy_at_run_time(n, rank, dims);
-    if (unknown >= 0 && !(dims[unknown] = left_of_reshape(n, rank, dims, unknown))) {
-        fault(n, "its shape has a -1 and a 0, so the -1 has no definite value");
+    if (unknown >= 0 && !(dims[unknown] = left_of_reshape(n, rank, dims, unknown)))
         return false;
-    }
     return dims_positive(n, rank, dims);
 }
 

@@ -380,6 +380,7 @@ def shapes():
         out=(4, 3),
     )
     bad("shape_reshape_count", node("Reshape", ("x", "s")), weights=[i64("s", 4, 2)], out=(4, 2))
+    bad("shape_reshape_rest", node("Reshape", ("x", "s")), weights=[i64("s", 4, -1)], says=["-1"])
     bad("shape_reshape_two_minus_ones", node("Reshape", ("x", "s")), weights=[i64("s", -1, -1)])
     bad("shape_reshape_minus_two", node("Reshape", ("x", "s")), weights=[i64("s", -2, 3)])
     bad(

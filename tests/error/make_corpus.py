@@ -357,8 +357,9 @@ def hostile_names():
         m.producer_name = text
         m.doc_string = text
         case(f"name_{name}", m, 0, build=True)
-        # the same name in a message: one printable line of a sane length
-        case(f"message_{name}", model([node("NoSuchOp", name=text)]), 4, "NoSuchOp")
+        # the same name in a message: one printable line of a sane length, letters as they are
+        says = ["NoSuchOp"] + ([text] if name == "unicode" else [])
+        case(f"message_{name}", model([node("NoSuchOp", name=text)]), 4, says)
     m = relu()
     m.graph.node[0].name = "not_utf8_?"
     case("name_not_utf8", m.SerializeToString().replace(b"utf8_?", b"utf8_\xff"), (0, 3))

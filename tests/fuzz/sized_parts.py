@@ -355,12 +355,16 @@ def top(d):
     r, x = d.r, d.pick(1, 4)
     axis, largest = r.randrange(d.rank(x)), r.randint(0, 1)
     k = r.randint(0, min(4, min(d.sizes(x, axis))))
+    if r.random() < 0.3:  # a sort of all
+        s = d.add("Shape", [x], lambda a: np.array(a.shape[axis:][:1]), start=axis, end=axis + 1)
+    else:
+        s = d.const([k])
 
-    def function(a, _):
-        at = np.argsort(-a if largest else a, axis, kind="stable").take(range(k), axis)
+    def function(a, k):
+        at = np.argsort(-a if largest else a, axis, kind="stable").take(range(int(k[0])), axis)
         return np.take_along_axis(a, at, axis), at.astype(np.int64)
 
-    return d.add("TopK", [x, d.const([k])], function, 2, steps=True, axis=axis, largest=largest)
+    return s and d.add("TopK", [x, s], function, 2, steps=True, axis=axis, largest=largest)
 
 
 def picked(d):

@@ -270,6 +270,10 @@ static void test_library(void **state)
     SHAPE(top[0], 2, 2);
     near(run_f(top[0]), (float[]){2, 0, 3, 1}, 4, 0);
     EQUAL_I(top[1], 1, 0, 0, 1);
+    ingot_dim *rows = ingot_dim_var(c, "rows", 1, 8);
+    ingot_tensor *x = ingot_input(c, "sorted", INGOT_F32, 1, &rows);
+    ingot_topk(c, x, rows, 0, true, top);
+    assert_ptr_equal(ingot_shape(top[0], 0), rows); /* a sort has its input's size */
     ingot_dim *n = ingot_read_dim(c, INTS(4, 7), "n", 0, 9);
     assert_true(ingot_is_poison(n)); /* two elements are no dim */
 }

@@ -5,21 +5,24 @@
 
 enum { MESSAGE_BYTES = 1800 };
 
-static void print_ascii(const char *s, size_t n)
+static void print_part(const char *s, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        fputc(s[i] >= ' ' && s[i] <= '~' ? s[i] : '?', stderr);
+    char part[MESSAGE_BYTES + 1];
+    memcpy(part, s, n);
+    part[n] = 0;
+    fputs(hide_unprintable(part), stderr);
 }
 
-/* One line of printable ASCII, whatever the model's names hold; of a long one both ends. */
+/* One line, whatever the model's names hold; of a long one both ends. Names stay as the model has
+ * them where they are UTF-8, so that an option that a message suggests can be copied. */
 static void print_line(const char *prefix, const char *message)
 {
     size_t n = strlen(message), half = MESSAGE_BYTES / 2;
     fputs(prefix, stderr);
-    print_ascii(message, n > MESSAGE_BYTES ? half : n);
+    print_part(message, n > MESSAGE_BYTES ? half : n);
     if (n > MESSAGE_BYTES) {
         fputs(" ... ", stderr);
-        print_ascii(message + n - half, half);
+        print_part(message + n - half, half);
     }
     fputc('\n', stderr);
 }

@@ -152,7 +152,7 @@ def call(command, errors=None, tell=None):
 
 def in_python(message):
     """--dim n=1..16 as a Python programmer writes it."""
-    found = re.findall(r"--dim ([\w.]+)=(\d+)\.\.(\d+)", message)
+    found = re.findall(r"--dim '?([^'=]+)=(\d+)\.\.(\d+)", message)
     if not found:
         return message
     sizes = ", ".join(f'"{name}": ({lo}, {hi})' for name, lo, hi in found)
