@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a language model's token and its prompts take on this machine's GPU.
 
-    gpu_time.py --ingot build/ingot 1b:F16 1b:Q4_0 8b:F16 [--past 2048,8192] [--prompts 128,512,2048] [--json FILE]
+    gpu_time.py --ingot build/ingot 1b:F16 1b:Q4_0 8b:F16 [--past 2048,8192] [--prompts 128,512,2048] [--devices 1,2] [--json FILE]
 
 A file of random weights in the shape of Llama 3.2 1B or Llama 3 8B is made in --folder (as large as such a file is), compiled
 and linked. Told are, in milliseconds, medians of several:
@@ -11,10 +11,14 @@ and linked. Told are, in milliseconds, medians of several:
     call      model_decode() with its logits on the host
     prompt    model_run() of so many tokens, from an empty cache
 
+With --devices 1,2 the same of two GPUs (--parallel tensor), how far their logits are from one's, in parts of the range of these,
+and whether they are the same bits in each of the calls.
+
 No measurement is a test: nothing is compared.  Needs numpy, a C compiler, CUDA's driver and nvcc (for the stream alone).
 """
 
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import shutil
@@ -43,10 +47,11 @@ DRIVER = r"""
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include "model_igrt.h"
 #include "model.h"
-static float logits[WORDS];
+static float logits[WORDS], before[WORDS];
 static int32_t ids[STEP];
 static unsigned char arena[MODEL_ARENA_BYTES(1) + 64];
 static model_ctx ctx;
@@ -75,12 +80,12 @@ static void token(void)
     model_decode_outputs out = {.logits = logits};
     check(model_decode(&ctx, &in, &out), "decode");
 }
-/* weights, then numbers: of tokens in the cache, or -n for a prompt of n */
+/* weights, a file for logits, then numbers: of tokens in the cache, or -n for a prompt of n */
 int main(int argc, char **argv)
 {
-    FILE *f = fopen(argv[1], "rb");
+    FILE *f = fopen(argv[1], "rb"), *results = fopen(argv[2], "wb");
     unsigned char *w = aligned_alloc(4096, (MODEL_WEIGHTS_BYTES + 4095) / 4096 * 4096);
-    if (!f || !w || fread(w, 1, MODEL_WEIGHTS_BYTES, f) != MODEL_WEIGHTS_BYTES)
+    if (!f || !results || !w || fread(w, 1, MODEL_WEIGHTS_BYTES, f) != MODEL_WEIGHTS_BYTES)
         return 2;
     unsigned char *at = arena + (64 - (uintptr_t)arena % 64) % 64;
     model_config config = {.struct_size = sizeof config, .arena = at, .arena_bytes = MODEL_ARENA_BYTES(1),
@@ -88,7 +93,7 @@ int main(int argc, char **argv)
     check(model_init(&ctx, &config), "init");
     for (int i = 0; i < STEP; i++)
         ids[i] = (i * 7919 + 13) % WORDS;
-    for (int i = 2; i < argc; i++) {
+    for (int i = 3; i < argc; i++) {
         const int n = atoi(argv[i]);
         check(model_keep_past(&ctx, 0), "keep_past");
         if (n < 0) {
@@ -107,7 +112,11 @@ int main(int argc, char **argv)
             const double begin = now();
             token();
             printf("call %d %.6f\n", n, now() - begin);
+            if (k && memcmp(logits, before, sizeof logits))
+                printf("other bits\n");
+            memcpy(before, logits, sizeof logits);
         }
+        fwrite(logits, 1, sizeof logits, results);
         for (int k = 0; k < 9; k++) {
             enum { TURNS = 8 };
             check(igrt_cu_finish(&ctx.gpu), "finish");
@@ -123,7 +132,7 @@ int main(int argc, char **argv)
         sum += logits[i];
     printf("sum %g\n", sum);
     model_deinit(&ctx);
-    return 0;
+    return fclose(results) != 0;
 }
 """
 
@@ -273,49 +282,77 @@ def stream_rate(folder):
     )
 
 
-def build(a, name, shape, kind):
-    path, bundle = a.folder / f"{name}.gguf", a.folder / f"bundle_{name}"
-    _, weights = write(path, shape, kind)
+def build(a, path, bundle, shape, devices):
     most = max([*a.past, *a.prompts, STEP])
     what = [a.ingot, "compile", path, "-o", bundle, "--target", a.target, "-q", "--no-check"]
     what += ["--dim", f"n=1..{STEP}", "--dim", f"past=0..{most}", "--weights", "blob", *a.option]
+    if devices > 1:
+        what += ["--devices", devices, "--parallel", "tensor"]
     subprocess.run([str(w) for w in what], check=True)
-    path.unlink()
     (bundle / "time.c").write_text(
         DRIVER.replace("WORDS", str(shape["words"])).replace("STEP", str(STEP))
     )
     sources = sorted(bundle.glob("*.c"))
     what = ["cc", "-O1", "-std=c11", "-I", bundle, *sources, "-lm", "-ldl", "-o", bundle / "time"]
     subprocess.run([str(w) for w in what], check=True)
-    return bundle, weights
+    return bundle
 
 
-def measure(a, name, rate):
-    size, kind = name.split(":")
-    shape = SHAPES[size]
-    bundle, weights = build(a, name.replace(":", "_"), shape, kind)
+def built(a, name, shape, kind):
+    """A bundle for each number of devices, and how many bytes of weights a token reads"""
+    path = a.folder / f"{name}.gguf"
+    _, weights = write(path, shape, kind)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        bundles = [
+            pool.submit(build, a, path, a.folder / f"bundle_{name}_{n}", shape, n)
+            for n in a.devices
+        ]
+        bundles = [b.result() for b in bundles]
+    path.unlink()
+    # of an embedding that is no head one row is read
+    head = next(iter(tensors_of(shape, kind)))[2]
+    _, per, bytes_ = gguf.TYPES[kind]
+    return bundles, weights - (0 if shape.get("tied") else head[0] * head[1] // per * bytes_)
+
+
+def timed(a, bundle):
+    """Medians by (word, number), and the logits of each number of tokens"""
     asked = [*a.past, *(-n for n in a.prompts)]
-    what = [bundle / "time", bundle / "model.weights", *asked]
+    what = [bundle / "time", bundle / "model.weights", bundle / "logits", *asked]
     said = subprocess.run([str(w) for w in what], check=True, capture_output=True, text=True)
     times = {}
     for line in said.stdout.splitlines():
         word, *rest = line.split()
         if len(rest) == 2:
             times.setdefault((word, int(rest[0])), []).append(float(rest[1]))
-    # of an embedding that is no head one row is read
-    head = next(iter(tensors_of(shape, kind)))[2]
-    _, per, bytes_ = gguf.TYPES[kind]
-    read = weights - (0 if shape.get("tied") else head[0] * head[1] // per * bytes_)
-    rows = []
-    for (what, n), ms in times.items():
-        row = {"model": name, "what": what, "n": n, "ms": round(statistics.median(ms), 4)}
-        if what == "token" and rate:
-            cache = 2 * 2 * shape["layers"] * shape["kv"] * shape["head"] * n
-            row["share"] = round((read + cache) / rate * 1e-6 / row["ms"], 3)
-        rows.append(row)
-        print(" ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+    if "other bits" in said.stdout:
+        print("logits of a call differ from those of the one before it", flush=True)
+    logits = np.fromfile(bundle / "logits", np.float32).reshape(len(a.past), -1)
     if not a.keep:
         shutil.rmtree(bundle)
+    return {k: statistics.median(ms) for k, ms in times.items()}, logits
+
+
+def measure(a, name, rate):
+    size, kind = name.split(":")
+    shape = SHAPES[size]
+    bundles, read = built(a, name.replace(":", "_"), shape, kind)
+    rows, first = [], None
+    for devices, bundle in zip(a.devices, bundles):
+        times, logits = timed(a, bundle)
+        first = first or (times, logits)
+        for (what, n), ms in times.items():
+            row = {"model": name, "devices": devices, "what": what, "n": n, "ms": round(ms, 4)}
+            if what == "token" and rate:
+                cache = 2 * 2 * shape["layers"] * shape["kv"] * shape["head"] * n
+                row["share"] = round((read + cache) / rate * 1e-6 / ms / devices, 3)
+            if times is not first[0]:
+                row["gain"] = round(first[0][what, n] / ms, 3)
+            if times is not first[0] and what == "call":
+                one, other = (x[a.past.index(n)] for x in (first[1], logits))
+                row["apart"] = float(f"{abs(one - other).max() / np.ptp(one):.2e}")
+            rows.append(row)
+            print(" ".join(f"{k} {v}" for k, v in row.items()), flush=True)
     return rows
 
 
@@ -333,6 +370,12 @@ def main():
     p.add_argument("--option", action="append", default=[], help="one more of `ingot compile`")
     p.add_argument("--past", type=numbers, default=[2048, 8192])
     p.add_argument("--prompts", type=numbers, default=[128, 512, 2048])
+    p.add_argument(
+        "--devices",
+        type=numbers,
+        default=[1],
+        help="GPUs; the first is what others are compared with",
+    )
     p.add_argument("--no-stream", action="store_true", help="no shares")
     p.add_argument("--keep", action="store_true", help="leave the bundles")
     p.add_argument("--json", type=pathlib.Path)
