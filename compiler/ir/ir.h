@@ -316,7 +316,8 @@ typedef struct {
     bool grows;  /* some dim of node is a length */
     Node *begin; /* what it holds after reset, DATA; NULL: zeros */
     /* rewrite/shard_states.c: where it lies. Of one that several devices have in parts: these, by
-     * device, and along which axis; it has no room itself. Of such a part: its room, by axis. */
+     * device, and along which axis; it has no room itself. Of such a part: its room, by axis. Of
+     * one that each device has: theirs, the first is its own, and axis -1. */
     int device, axis;
     Node **part;
     int64_t *room;

@@ -42,7 +42,7 @@ static void share_memory(int n, Plan *const *p)
 {
     for (int i = 1; i < n; i++) {
         for (int k = 0; k < p[i]->c->nstate; k++)
-            if (!p[i]->c->states[k].part && /* whose parts have places */
+            if ((!p[i]->c->states[k].part || p[i]->c->states[k].axis < 0) && /* parts have places */
                 (p[i]->state[k]->offset != p[0]->state[k]->offset ||
                  p[i]->state[k]->bytes != p[0]->state[k]->bytes ||
                  p[i]->state[k]->memory != p[0]->state[k]->memory ||
@@ -104,25 +104,44 @@ static Plan *plan_of(Context *c, const Target *t, const ingot_options *o, Clock 
     return NULL;
 }
 
+/* How many states it has a next value of. */
+static int states_made(const Context *c)
+{
+    int n = 0;
+    for (int i = 0; i < c->nstate; i++)
+        n += c->states[i].next != NULL;
+    return n;
+}
+
+static double products_time(Context *c, const Target *t)
+{
+    Arena *a = arena_new();
+    int n;
+    Node **nodes = graph_nodes(a, c, &n);
+    double time = 0;
+    for (int j = 0; j < n; j++)
+        time += is_sum_of_products(nodes[j]) ? product_time(t, nodes[j]) : 0;
+    arena_free(a);
+    return time;
+}
+
 /* The function that is planned first. Where several devices share states by what they compute, that
  * is the one with the least work, which a token or a frame at a time comes most often: to split its
- * states among them pays there, or nowhere. */
+ * states among them pays there, or nowhere. Where they share the batch, it is the one that makes
+ * most states: the step of a training. */
 static int planned_first(Context *c, const Target *t, const ingot_options *o)
 {
-    int first = 0;
+    int first = 0, most = 0;
     double least = INFINITY;
-    const bool tensor = t->peers && o->parallel && !strcmp(o->parallel, "tensor");
-    for (int i = 0; i < c->nfunction && tensor; i++) {
-        Arena *a = arena_new();
-        int n;
+    const bool tensor = t->peers && o->parallel && !strcmp(o->parallel, "tensor"),
+               batch = t->peers && o->parallel && !strcmp(o->parallel, "batch");
+    for (int i = 0; i < c->nfunction && (tensor || batch); i++) {
         function_select(c, i);
-        Node **nodes = graph_nodes(a, c, &n);
-        double time = 0;
-        for (int j = 0; j < n; j++)
-            time += is_sum_of_products(nodes[j]) ? product_time(t, nodes[j]) : 0;
-        arena_free(a);
-        first = time < least ? i : first;
+        const double time = tensor ? products_time(c, t) : 0;
+        const int made = states_made(c);
+        first = (tensor ? time < least : made > most) ? i : first;
         least = fmin(least, time);
+        most = made > most ? made : most;
     }
     return first;
 }

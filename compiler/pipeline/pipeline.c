@@ -299,6 +299,7 @@ static bool split_graph(Context *c, const Target *t, const ingot_options *o)
     if (!t->peers || !o->parallel || !strcmp(o->parallel, "layers"))
         return true;
     const Parallel how = strcmp(o->parallel, "batch") ? PARALLEL_TENSOR : PARALLEL_BATCH;
+    graph_read_as(c); /* what it was told is of these nodes, and not of parts of them */
     if (shards(c, t, how, o->devices))
         return true;
     ingot_error(c, INGOT_UNSUPPORTED,

@@ -262,7 +262,7 @@ static bool place_all(Memplan *m)
 /* Of a state that devices have in parts (rewrite/shard_states.c), which has no bytes itself. */
 static bool lies_in_parts(const Plan *p, const Buffer *b)
 {
-    return b->slot < p->c->nstate && p->c->states[b->slot].part;
+    return b->slot < p->c->nstate && p->c->states[b->slot].part && p->c->states[b->slot].axis >= 0;
 }
 
 /* Bytes of the states of a device. */

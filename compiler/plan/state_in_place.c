@@ -142,7 +142,7 @@ void states_in_place(Plan *p)
     Arena *a = arena_new();
     StateUpdate *u = NULL, one;
     int n = 0, nplaced = 0;
-    for (int i = 0; i < b->n && p->ndevice == 1; i++)
+    for (int i = 0; i < b->n; i++)
         if (copies_back(b->step[i], &one) && (one.copy = i, find_writer(a, b, &one)))
             vec_push(a, u, n, one);
     if (n) {

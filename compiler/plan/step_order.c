@@ -118,7 +118,7 @@ void step_before(StepOrder *o, int i, int j)
 static void add_edges(void *user, const Buffer *root, int how)
 {
     EdgeFinder *f = user;
-    LastUse *u = &f->use[root->id];
+    LastUse *u = &f->use[buffer_memory(root)->id];
     StepList *named = &f->o->buffers[f->step];
     bool known = root->kind != BUF_ARENA;
     for (int i = 0; i < named->n && !known; i++)

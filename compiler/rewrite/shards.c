@@ -13,7 +13,7 @@
  * A device's part is made of the parts that it has, so it is found by its number in every COPY and
  * COLLECTIVE below it; constants have no device. Inputs, outputs, library kernels, loops and
  * branches are device 0's: what these need is computed there as the graph has it. So are states,
- * but for those that devices have in parts (shard_states.c). */
+ * but for those that devices have in parts, or that each has (shard_states.c). */
 #include <string.h>
 
 #include "shards.h"
@@ -21,6 +21,9 @@
 typedef struct {
     Shards s;
     Node ***local; /* by device and id, in the node's own form */
+    Node ***term;  /* of a sum over all devices which nobody has asked for yet: each device's */
+    int *uses;     /* by id: how many nodes read it, and what the graph gives counts for one */
+    bool batch; /* is what is shared: sums over all devices are few and large, as gradients are */
     int split, reduced, gathered;
 } Sharding;
 
@@ -50,10 +53,26 @@ static Node *gathered(Sharding *q, const Node *x, int axis, int device)
     return collective_make(q->s.c, &all, q->s.n, src);
 }
 
+/* The sum, on each device. */
+static void reduce_terms(Sharding *q, const Node *n)
+{
+    const int monoid = n->op == OP_REDUCE ? reduce_monoid(n) : INGOT_REDUCE_ADD;
+    Node *term[MOST_DEVICES];
+    for (int d = 0; d < q->s.n; d++)
+        term[d] = q->term[d][n->id];
+    for (int d = 0; d < q->s.n; d++) {
+        const Collective all = {.kind = ALL_REDUCE, .monoid = monoid, .receiver = d};
+        q->local[d][n->id] = collective_make(q->s.c, &all, q->s.n, term);
+    }
+    q->reduced++;
+}
+
 /* What a device has of a value, split along this axis, or WHOLE. */
 static Node *as_wanted(Sharding *q, Node *x, int axis, int device)
 {
     const int has = q->s.axis[x->id];
+    if (q->term[device][x->id] && !q->local[device][x->id])
+        reduce_terms(q, x);
     if (x->dtype == INGOT_INDEX)
         return x;
     if (q->s.constant[x->id])
@@ -91,6 +110,14 @@ static void own_shape(const Sharding *q, const Node *n, int axis, Node **shape)
         shape[axis] = idx_div(q->s.c, shape[axis], idx(q->s.c, q->s.n));
 }
 
+static Node *node_again(Context *c, Node *n, Node **src, Node *const *shape)
+{
+    Node *again = n->op == OP_PERMUTE ? move_again(c, n, src[0]) : NULL;
+    return again ? again
+                 : node_make(c, (Op)n->op, (ingot_dtype)n->dtype, n->arg, (int)n->nsrc, src,
+                             n->rank, shape);
+}
+
 static Node *own_node(Sharding *q, Node *n, const ShardRule *r, int device)
 {
     Context *c = q->s.c;
@@ -109,43 +136,67 @@ static Node *own_node(Sharding *q, Node *n, const ShardRule *r, int device)
         src[2 + 2 * r->axis] = shape[r->axis];
     for (int i = 0; i < n->rank && moves && n->op != OP_SHRINK && n->op != OP_PAD; i++)
         src[1 + i] = shape[i];
-    Node *again =
-        op_info[n->op].cls == MOVE && n->op == OP_PERMUTE ? move_again(c, n, src[0]) : NULL;
-    return again ? again
-                 : node_make(c, (Op)n->op, (ingot_dtype)n->dtype, n->arg, (int)n->nsrc, src,
-                             n->rank, shape);
+    return node_again(c, n, src, shape);
 }
 
-/* Each device's term of a sum, and the sum on each. */
-static void reduce_terms(Sharding *q, Node *n, Node *const *term)
+/* ---- terms of sums over all devices -----------------------------------------------------------
+ *
+ *     g = sum(dy x) + scatter(dz), then rounded        g0 = bf16(sum(dy0 x0) + scatter(dz0))  on 0
+ *                                                      g = all_reduce add g0 g1
+ *
+ * What several such sums make together crosses once, and as it is rounded. */
+
+static bool is_term(const Sharding *q, const Node *x)
 {
-    const int monoid = n->op == OP_REDUCE ? reduce_monoid(n) : INGOT_REDUCE_ADD;
+    return q->term[0][x->id] && q->uses[x->id] == 1 &&
+           (x->op != OP_REDUCE || reduce_monoid(x) == INGOT_REDUCE_ADD);
+}
+
+/* Is what each device makes of its terms a term of what it makes of the sums? Of a sum that is
+ * rounded, but for the order in which it is rounded and added. */
+static bool makes_term(const Sharding *q, const Node *n)
+{
+    const Node *x = n->nsrc ? n->src[0] : NULL;
+    if (!q->batch)
+        return false;
+    if (n->op == OP_ADD)
+        return is_term(q, x) && is_term(q, n->src[1]);
+    if (n->op == OP_CAST && !n->arg.i)
+        return is_term(q, x) && dtype_is_float(n->dtype) && dtype_is_float(x->dtype) &&
+               elem_bytes((ingot_dtype)n->dtype) < elem_bytes((ingot_dtype)x->dtype);
+    return (n->op == OP_RESHAPE || n->op == OP_PERMUTE) && is_term(q, x);
+}
+
+static void make_terms(Sharding *q, Node *n)
+{
     for (int d = 0; d < q->s.n; d++) {
-        const Collective all = {.kind = ALL_REDUCE, .monoid = monoid, .receiver = d};
-        q->local[d][n->id] = collective_make(q->s.c, &all, q->s.n, term);
+        Node **src = NEWN(q->s.a, Node *, n->nsrc);
+        for (uint32_t i = 0; i < n->nsrc; i++)
+            src[i] = n->src[i]->dtype == INGOT_INDEX ? n->src[i] : q->term[d][n->src[i]->id];
+        q->term[d][n->id] = node_again(q->s.c, n, src, n->shape);
     }
-    q->reduced++;
 }
 
 static void make_local(Sharding *q, Node *n)
 {
     const int axis = q->s.axis[n->id];
     const OpClass cls = (OpClass)op_info[n->op].cls;
-    Node *term[MOST_DEVICES];
     if (q->s.constant[n->id])
         return;
+    if (makes_term(q, n)) {
+        make_terms(q, n);
+        return;
+    }
     const ShardRule r = shard_rule(&q->s, n);
     for (int d = 0; d < q->s.n; d++) {
-        if (n->op == OP_STATE && axis >= 0)
+        if (n->op == OP_STATE && q->s.c->states[n->arg.i].part)
             q->local[d][n->id] = state_part(&q->s, n, d);
         else if (cls == LEAF || cls == CONTROL)
             q->local[d][n->id] = brought(q, axis < 0 ? n : part_of(q, n, axis, d), d);
         else
-            term[d] = q->local[d][n->id] = own_node(q, n, &r, d);
+            (r.partial ? q->term : q->local)[d][n->id] = own_node(q, n, &r, d);
     }
     q->split += axis >= 0;
-    if (r.partial)
-        reduce_terms(q, n, term);
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -191,18 +242,30 @@ static void exchange_roots(Sharding *q)
         c->outputs[i].node = as_wanted(q, c->outputs[i].node, WHOLE, 0);
     for (int i = 0; i < c->nstate; i++) {
         StateTensor *state = &c->states[i];
-        for (int d = 0; d < q->s.n && state->part && state->next; d++)
-            c->states[state->part[d]->arg.i].next = as_wanted(q, state->next, state->axis, d);
-        if (state->part)
+        Node *next = state->next;
+        for (int d = 0; d < q->s.n && state->part && next; d++)
+            c->states[state->part[d]->arg.i].next = as_wanted(q, next, state->axis, d);
+        if (state->part && state->axis >= 0)
             state->next = NULL;
-        else if (state->next && !state->room)
-            state->next = as_wanted(q, state->next, WHOLE, 0);
+        else if (!state->part && next && !state->room && !state->device)
+            state->next = as_wanted(q, next, WHOLE, 0);
     }
+}
+
+static void count_uses(Sharding *q, int nroot, Node *const *roots)
+{
+    q->uses = NEWN(q->s.a, int, q->s.c->nnode + 1);
+    for (int i = 0; i < nroot; i++)
+        q->uses[roots[i]->id]++;
+    for (int i = 0; i < q->s.norder; i++)
+        for (uint32_t k = 0; k < q->s.order[i]->nsrc; k++)
+            q->uses[q->s.order[i]->src[k]->id]++;
 }
 
 bool shards(Context *c, const Target *t, Parallel how, int devices)
 {
-    Sharding q = {.s = {.c = c, .a = arena_new(), .t = t, .n = devices}};
+    Sharding q = {.s = {.c = c, .a = arena_new(), .t = t, .n = devices},
+                  .batch = how == PARALLEL_BATCH};
     Shards *s = &q.s;
     int nroot;
     const uint32_t nnode = c->nnode;
@@ -227,9 +290,15 @@ bool shards(Context *c, const Target *t, Parallel how, int devices)
     shards_spread(s);
     if (how == PARALLEL_TENSOR && t->gpu)
         shards_split_states(s);
+    if (how == PARALLEL_BATCH && t->gpu)
+        shards_repeat_states(s);
     q.local = NEWN(s->a, Node **, devices);
-    for (int d = 0; d < devices; d++)
+    q.term = NEWN(s->a, Node **, devices);
+    for (int d = 0; d < devices; d++) {
         q.local[d] = NEWN(s->a, Node *, nnode + 1);
+        q.term[d] = NEWN(s->a, Node *, nnode + 1);
+    }
+    count_uses(&q, nroot, roots);
     const OriginList *at = c->at;
     for (int i = 0; i < s->norder; i++) {
         c->at = c->origins[s->order[i]->id];

@@ -36,9 +36,11 @@ int index_axis(const Node *, uint32_t first, int axis);
 /* shard_constants.c: the part of a constant that a device has. */
 Node *constant_part(Shards *, Node *x, int axis, int device);
 /* shard_states.c: states whose next values are split lie in parts on the devices; these are seeded.
- * The part that a device has; then what it is in the next run. */
+ * The part, or the whole, that a device has. */
 void shards_seed_states(Shards *);
 void shards_split_states(Shards *);
+/* The same: those whose next values are whole lie on each device. */
+void shards_repeat_states(Shards *);
 Node *state_part(const Shards *, const Node *state, int device);
 /* shard_rules.c: axis[], of all nodes, by what is seeded. */
 void shards_spread(Shards *);

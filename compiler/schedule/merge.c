@@ -51,12 +51,13 @@ typedef struct {
 /* Must s run before `late`? */
 static bool ordered(const Step *s, const Step *late)
 {
-    if (s->kind != STEP_KERNEL)
+    if (s->kind != STEP_KERNEL && s->kind != STEP_COPY)
         return true;
     for (int i = 0; i < s->nbuf; i++)
         for (int j = 0; j < late->nbuf; j++)
             if (buffer_root(s->bufs[i]) == buffer_root(late->bufs[j]) &&
-                (s->kernel->args[i].written || late->kernel->args[j].written))
+                ((s->kind == STEP_COPY ? !i : s->kernel->args[i].written) ||
+                 late->kernel->args[j].written))
                 return true;
     return false;
 }

@@ -291,7 +291,7 @@ static void declare_inputs(Sched *s, BlockScope *at)
         Buffer *b = buffer_new(s, BUF_STATE, n->dtype, n->rank, state_room(s, &c->states[i]), n);
         b->slot = i;
         b->name = c->states[i].name;
-        b->device = c->states[i].device;
+        b->device = info_of(s, n)->device = c->states[i].device;
         p->state[i] = b;
         schedule_set_buffer(at, n, b);
         Node *begin =
@@ -375,10 +375,12 @@ static bool schedule_graph(Sched *s)
         Node *next = results[nout + i], *state = c->states[i].node;
         bool in_place = c->states[i].grows ? is_appended_to(state, next)
                                            : dies_in_updates(s, state, next, n, results);
-        if (next != state)
-            dest[nout + i].buffer =
-                in_place ? p->state[i]
-                         : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
+        if (next == state)
+            continue;
+        dest[nout + i].buffer =
+            in_place ? p->state[i]
+                     : buffer_new(s, BUF_ARENA, next->dtype, next->rank, next->shape, next);
+        dest[nout + i].buffer->device = c->states[i].device;
     }
     if (!c->nerror) {
         schedule_block(&at, n, results, dest, &c->require);

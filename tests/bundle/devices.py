@@ -214,6 +214,9 @@ STEPS = r"""
 #include "host/igrt_pool.h"
 #include "model.h"
 
+#ifndef TURNS
+#define TURNS 1 /* of 8 steps, each from the first weights */
+#endif
 #if DEVICES > 1
 static unsigned char first[MODEL_MEMORY_DEVICE0_BYTES] __attribute__((aligned(64))),
     second[MODEL_MEMORY_DEVICE1_BYTES + 1] __attribute__((aligned(64)));
@@ -241,13 +244,16 @@ int main(void)
     if (model_init(&ctx, &config))
         return 1;
     unsigned random = 7;
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; k < 8 * TURNS; k++) {
         float x[4 * 32], loss;
         int64_t target[4];
         for (int i = 0; i < 4 * 32; i++)
             x[i] = (float)((random = random * 1664525u + 1013904223u) >> 8) / (1 << 24) - 0.5f;
         for (int i = 0; i < 4; i++)
             target[i] = (random = random * 1664525u + 1013904223u) >> 24 & 7;
+        if (k && k % 8 == 0 && model_reset(&ctx))
+            return 1;
+        random = k % 8 == 7 ? 7 : random;
         const model_train_step_inputs in = {x, target};
         model_train_step_outputs out = {&loss};
         if (model_train_step(&ctx, &in, &out))

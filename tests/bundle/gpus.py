@@ -8,7 +8,8 @@
                for, one that is stored beside its place, and devices that are taken for each other
     copies     a value that is too large to be sent: by queues of copies, and waits that the graph
                has; found are missing waits
-    training   losses of a step that two devices share, beside one device's in C
+    training   losses of a step that two devices share, beside one device's: each makes all weights
+               of the next step itself, and after a reset has the first ones; in f32, and in bf16
     status     what there is not: devices, their way to each other's memory, steps of the host
 
 Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
@@ -30,6 +31,8 @@ except ModuleNotFoundError as e:
     sys.exit(77)
 
 ROWS, WIDE, INNER, LARGE = 4, 48, 192, 70000
+# Terms of a gradient are rounded before they are added: losses of later steps differ.
+NARROW = 1e-3
 # So that small products are worth a copy.
 NEAR = "target = cuda:sm_90a\nlaunch = 1\n"
 
@@ -165,19 +168,35 @@ def copies(ingot, work):
     print("2 devices, 1 fault")
 
 
+def printed_losses(ingot, work, model, name, *flags):
+    """Of eight steps, twice, each time from the first weights; and the text of the steps."""
+    bundle, at = work / name, work / f"{name}_at"
+    loss = ("--train", "--loss", "cross_entropy:y", "--optimizer", "adamw:rate=1e-2")
+    call(ingot, "compile", model, "-o", bundle, "--target", "cuda:sm_90a", *flags, *loss)
+    at.mkdir()
+    words = ("-DDEVICES=1", "-DTURNS=2")
+    got = emulate.printed(bundle, devices.STEPS, at, True, words, orders=emulate.ORDERS)
+    if got[:8] != got[8:]:
+        raise Wrong(f"losses {got[8:]} after a reset, {got[:8]} before")
+    return got[:8], (bundle / "model_train_step.c").read_text() if len(flags) > 2 else ""
+
+
 def training(ingot, work):
     model, _ = devices.write_model(work, "classes")
     wanted = [float(x) for x in devices.losses(ingot, work, model, 1)[0].split()]
-    bundle = work / "trained"
-    loss = ("--train", "--loss", "cross_entropy:y", "--optimizer", "adamw:rate=1e-2")
-    flags = ("--target", "cuda:sm_90a", "--devices", 2, "--parallel", "batch")
-    call(ingot, "compile", model, "-o", bundle, *flags, *loss)
-    at = work / "at"
-    at.mkdir()
-    got = emulate.printed(bundle, devices.STEPS, at, True, ("-DDEVICES=1",))
+    both = ("--devices", 2, "--parallel", "batch")
+    got, text = printed_losses(ingot, work, model, "trained", *both)
     if not np.allclose(got, wanted, rtol=1e-5):
         raise Wrong(f"losses {got} beside {wanted}")
-    print(f"{len(got)} steps")
+    taken = len(re.findall(r", 1\},\n", text))
+    if taken != 2 * 4 + 3:
+        raise Wrong(f"{taken} values cross: terms of 4 gradients both ways, two inputs, the loss")
+    narrow = ("--precision", "bf16")
+    one, _ = printed_losses(ingot, work, model, "one", *narrow)
+    two, _ = printed_losses(ingot, work, model, "two", *narrow, *both)
+    if not np.allclose(one, two, rtol=NARROW) or not np.isclose(one[0], two[0], rtol=1e-6):
+        raise Wrong(f"losses in bf16 {two} beside those of one device {one}")
+    print(f"{len(got)} steps, in f32 and in bf16")
 
 
 def status(ingot, work):

@@ -82,12 +82,24 @@ static void moved(Context *c)
     ingot_output(c, "scan", ingot_scan(c, INGOT_REDUCE_ADD, h, 0));
 }
 
+/* Sums over the rows of all devices, which are added, moved and rounded. */
+static void summed(Context *c)
+{
+    ingot_tensor *x = input(c, "x", ROWS, WIDE), *z = input(c, "z", ROWS, WIDE);
+    ingot_dim *turned[] = {ingot_dim_const(c, WIDE), ingot_dim_const(c, 1)};
+    x = ingot_reduce(c, INGOT_REDUCE_ADD, ingot_mul(c, x, x), 1, 0);
+    z = ingot_reduce(c, INGOT_REDUCE_ADD, z, 1, 0);
+    x = ingot_reshape(c, ingot_add(c, x, z), 2, turned);
+    ingot_output(c, "y", ingot_cast(c, ingot_cast(c, x, INGOT_F16), INGOT_F32));
+}
+
 typedef struct {
     void (*build)(Context *);
     const char *way;
 } ParallelCase;
 static const ParallelCase cases[] = {{layers, "tensor"}, {layers, "batch"}, {layers, "layers"},
-                                     {heads, "tensor"},  {heads, "layers"}, {moved, "batch"}};
+                                     {heads, "tensor"},  {heads, "layers"}, {moved, "batch"},
+                                     {summed, "batch"}};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -202,6 +214,27 @@ static void shared_out(void **state)
         }
 }
 
+/* What sums make together crosses once, as it is rounded. */
+static void terms_cross_once(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    ingot_value want[8];
+    Plan *p = plan_for(c, &(ParallelCase){summed, "batch"}, 2, a, want);
+    int n, crosses = 0;
+    Node **nodes = graph_nodes(a, c, &n);
+    for (int i = 0; i < n; i++)
+        if (nodes[i]->op == OP_COLLECTIVE) {
+            assert_int_equal(nodes[i]->dtype, INGOT_F16);
+            crosses++;
+        }
+    assert_int_equal(crosses, 1);
+    plan_free(p);
+    arena_free(a);
+    ingot_context_free(c);
+}
+
 /* Each wait that is there is needed, and none is missing. */
 static void waits_are_found(void **state)
 {
@@ -271,9 +304,8 @@ static void offsets_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order),
-        cmocka_unit_test(shared_out),
-        cmocka_unit_test(waits_are_found),
+        cmocka_unit_test(in_order),          cmocka_unit_test(shared_out),
+        cmocka_unit_test(terms_cross_once),  cmocka_unit_test(waits_are_found),
         cmocka_unit_test(offsets_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
