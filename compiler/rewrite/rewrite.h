@@ -130,6 +130,7 @@ bool takes_dot(Rewrite *, Node *product, unsigned axes);
  * windows aside; are they many? */
 int64_t uses_of(Node *reduce, Node *factor);
 bool used_again(Node *reduce, Node *factor);
+Node *byte_table(Rewrite *, Node *cast);         /* byte_table.c: of floats to bytes */
 Node *requantize(Rewrite *, Node *round);        /* requantize.c */
 Node *integer_requantize(Rewrite *, Node *cast); /* integer_requantize.c */
 Node *two_bytes(Rewrite *, Node *cast);          /* two_bytes.c: of bytes to bytes */
