@@ -46,6 +46,9 @@ static const Language cuda_language = {
     .suffix = ".cu",
     .begin = "igrt_after_others();",
     .next = "igrt_before_others();",
+    .ballot = "__ballot_sync(0xffffffffu, ",
+    .item_of_warp = "(int)threadIdx.x % 32",
+    .lowest_left = "__ffs((int)left) - 1",
     .c = &words,
 };
 

@@ -98,7 +98,10 @@ struct Language {
     const char *barrier; /* all items of a group have come here */
     const char *begin;   /* kernels before are done; NULL: launches say so */
     const char *next;    /* the kernel behind this one may begin */
-    const char *unroll;  /* before a loop: it is to be straight-line; or NULL */
+    /* a bit for each of the items that run together, of those of which it is true; the number of an
+     * item among them, and of the lowest bit of `left`; or NULL */
+    const char *ballot, *item_of_warp, *lowest_left;
+    const char *unroll; /* before a loop: it is to be straight-line; or NULL */
 
     const CWords *c; /* of the C family; NULL: it is no such language */
 };

@@ -19,10 +19,28 @@
  *         const int64_t v5 = h4[ahead];
  *         ..
  *         if (!v6)
- *             continue; */
+ *             continue;
+ *
+ * Where the items of a warp have the same places, each looks at one of 32, and all of them run
+ * through those that are theirs:
+ *
+ *     for (int i0_256 = 0; i0_256 < 1024; i0_256 += 256) {
+ *         uint32_t mine[8];
+ *         #pragma unroll
+ *         for (int part = 0; part < 8; part++) {
+ *             const int i0 = i0_256 + part*32 + (int)threadIdx.x % 32;
+ *             ..
+ *             mine[part] = __ballot_sync(0xffffffffu, v6);
+ *         }
+ *     #pragma unroll
+ *     for (int part = 0; part < 8; part++)
+ *     for (uint32_t left = mine[part]; left; left &= left - 1) {
+ *         const int i0 = i0_256 + part*32 + __ffs((int)left) - 1;
+ *         .. */
+#include "kernel.h"
 #include "render.h"
 
-enum { TOGETHER = 16 };
+enum { TOGETHER = 16, WARP = 32, PARTS = 8 };
 
 /* Elements of an argument that no item writes, whose addresses are made of counters and sizes. */
 static bool may_come_ahead(const Render *r, const Node *n, Node *range)
@@ -93,6 +111,97 @@ static Node *gate_behind(Render *r, const Stmt *s)
     return gate && gate->op != OP_CONST && is_named(r, gate) ? gate : NULL;
 }
 
+/* Where the gate of all that a loop stores gets its name, among the first values; NULL: it has
+ * none. */
+static const Stmt *gate_in(const Stmt *s, const Stmt *end)
+{
+    const Node *gate = NULL;
+    for (const Stmt *t = s + 1; t < end; t++) {
+        if (t->kind != STMT_LET && t->kind != STMT_ACC && t->kind != STMT_UPDATE &&
+            t->kind != STMT_LOOP && t->kind != STMT_END && t->kind != STMT_STORE)
+            return NULL;
+        if (t->kind != STMT_STORE)
+            continue;
+        if (t->node->op != OP_STORE || (gate && gate != t->node->src[1]))
+            return NULL;
+        gate = t->node->src[1];
+    }
+    const Stmt *t = s + 1;
+    while (t < end && t->kind == STMT_LET && t->node != gate)
+        t++;
+    return gate && t < end && t->kind == STMT_LET ? t : NULL;
+}
+
+/* Is it the same for all items of a warp?  Neighbours differ in the first axes. */
+static bool is_of_warps(const Render *r, Node *gate)
+{
+    int64_t items = 1, extent;
+    for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++) {
+        if (depends_on(gate, s->node))
+            break;
+        items = idx_value(s->node->src[0], &extent) ? sat_mul(items, extent) : 1;
+    }
+    return r->lang->ballot && r->t->machine.warp == WARP && items % WARP == 0;
+}
+
+/* const int i0 = i0_256 + part*32 + .. */
+static void place_of_part(Render *r, Node *range, int parts, int depth, const char *which)
+{
+    render_indent(r, depth);
+    sb_printf(r->sb, "const %s ", render_type(r, INGOT_INDEX));
+    render_range(r, range);
+    put(r, " = ");
+    render_range(r, range);
+    sb_printf(r->sb, "_%d + part*%d + %s;\n", parts * WARP, WARP, which);
+}
+
+static void each_part(Render *r, int parts, int depth, const char *then)
+{
+    render_indent(r, depth);
+    put(r, "#pragma unroll\n");
+    render_indent(r, depth);
+    sb_printf(r->sb, "for (int part = 0; part < %d; part++)%s\n", parts, then);
+}
+
+static bool render_loop_of_warps(Render *r, const Stmt *s, int64_t extent)
+{
+    const Stmt *const gate = gate_in(s, s + stmt_end(s, 0));
+    if (!gate || extent % WARP || !is_of_warps(r, gate->node))
+        return false;
+    int parts = PARTS;
+    while (extent % (parts * WARP))
+        parts /= 2;
+    Node *range = s->node;
+    const int size = parts * WARP;
+    sb_printf(r->sb, "for (%s ", render_type(r, INGOT_INDEX));
+    render_range(r, range);
+    sb_printf(r->sb, "_%d = 0; ", size);
+    render_range(r, range);
+    sb_printf(r->sb, "_%d < %lld; ", size, (long long)extent);
+    render_range(r, range);
+    sb_printf(r->sb, "_%d += %d) {\n", size, size);
+    render_indent(r, s->depth + 1);
+    sb_printf(r->sb, "uint32_t mine[%d];\n", parts);
+    each_part(r, parts, s->depth + 1, " {");
+    place_of_part(r, range, parts, s->depth + 2, r->lang->item_of_warp);
+    for (const Stmt *t = s + 1; t <= gate; t++)
+        render_statement(r, t);
+    render_indent(r, s->depth + 2);
+    put(r, "mine[part] = ");
+    put(r, r->lang->ballot);
+    render_expr(r, gate->node);
+    put(r, ");\n");
+    render_loop_end(r, s->depth + 1);
+    for (const Stmt *t = s + 1; t <= gate; t++)
+        r->l.named[t->node->id] = false;
+    each_part(r, parts, s->depth, "");
+    render_indent(r, s->depth);
+    put(r, "for (uint32_t left = mine[part]; left; left &= left - 1) {\n");
+    place_of_part(r, range, parts, s->depth + 1, r->lang->lowest_left);
+    r->ahead_of = range;
+    return true;
+}
+
 bool render_loop_ahead(Render *r, const Stmt *s)
 {
     int64_t extent;
@@ -116,6 +225,8 @@ bool render_loop_ahead(Render *r, const Stmt *s)
     if (inner || r->nheld || !idx_value(range->src[0], &extent) || extent % TOGETHER ||
         extent <= TOGETHER)
         return false;
+    if (render_loop_of_warps(r, s, extent))
+        return true;
     for (const Stmt *t = s + 1; t < end && t->kind == STMT_LET; t++)
         find_ahead(r, t->node, range);
     if (!r->nheld)

@@ -130,6 +130,20 @@ template <class T> static inline T __shfl_xor_sync(uint32_t, T x, int apart)
     return bits_as<T>(gpu::together({{bits_as<uint32_t>(x)}})[from].word[0]);
 }
 
+static inline uint32_t __ballot_sync(uint32_t, bool mine)
+{
+    const auto all = gpu::together({{mine}});
+    uint32_t bits = 0;
+    for (int i = 0; i < 32; i++)
+        bits |= (uint32_t)(all[i].word[0] != 0) << i;
+    return bits;
+}
+
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
+
 /* Not nvcc: igrt_across.h says it in the words of OpenCL. */
 #define sub_group_shuffle_xor(x, apart) __shfl_xor_sync(0xffffffffu, x, (int)(apart))
 
