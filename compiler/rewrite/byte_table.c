@@ -31,7 +31,8 @@ static bool is_table(const Node *n)
     return n->op == OP_GATHER && n->src[0]->op == OP_DATA && n->src[0]->rank == 1;
 }
 
-/* Is n made of one byte alone, and of numbers?  A byte that is made of several things is that one. */
+/* Is n made of one byte alone, and of numbers?  A byte that is made of several things is that one.
+ */
 static bool is_of_byte(OfByte *q, Node *n)
 {
     if (uniform(n))
@@ -102,7 +103,7 @@ Node *byte_table(Rewrite *r, Node *n)
     Node *table = ingot_data(c, NULL, (ingot_dtype)n->dtype, 1, dims, made);
     Node *at = ingot_cast(c, ingot_contiguous(c, q.byte), INGOT_I32);
     if (with_sign)
-        at = ingot_add(c, at, uniform_make(c, node_const_i(c, INGOT_I32, VALUES / 2), at->rank,
-                                           at->shape));
+        at = ingot_add(
+            c, at, uniform_make(c, node_const_i(c, INGOT_I32, VALUES / 2), at->rank, at->shape));
     return ingot_gather(c, table, &at);
 }

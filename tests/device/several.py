@@ -157,9 +157,7 @@ def resnet50(a):
         gpu_steps.resnet50(path)
         m = onnx.load(path)
         for w in m.graph.initializer:
-            w.CopyFrom(
-                numpy_helper.from_array(numpy_helper.to_array(w).astype(np.float16), w.name)
-            )
+            w.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(w).astype(np.float16), w.name))
         for v in (*m.graph.input, *m.graph.output):
             v.type.tensor_type.elem_type = TensorProto.FLOAT16
             v.type.tensor_type.shape.dim[0].dim_value = batch
@@ -191,7 +189,9 @@ def gpt2(a):
         for value, name in zip(data, ("x", "target")):
             value.tofile(folder / f"{name}.bin")
     options = gpu_steps.options("gpt2")
-    timed = [(files[n], *options, *f, "--data", a.work / f"data{n}") for n, f in ((8, ()), (16, TWO))]
+    timed = [
+        (files[n], *options, *f, "--data", a.work / f"data{n}") for n, f in ((8, ()), (16, TWO))
+    ]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         programs = [pool.submit(losses, a, files[16], f) for f in ((), TWO)]
         for run in [pool.submit(bench, a, *t) for t in timed]:

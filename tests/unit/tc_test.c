@@ -216,11 +216,11 @@ static void panels_ahead(void **state)
                        "ORDER i1.o i0.o r0.o\nPREFETCH i1.o 2\n";
     run_expect(prepare(&tall, opts), prepare(&tall, ""), opts, "igrt_prefetch(a2 + (r0_o*64 + v1",
                2);
-    /* of four products of a step the first does not wait for what is asked for */
+    /* a load follows each of four products but the last: what is asked for comes behind that */
     const char *four = "SPLIT i0 16\nSPLIT i1 16\nSPLIT r0 32\nUPCAST i0.o 4\n"
                        "TC amx.bf16 (i0.i; i1.i; r0.i)\nORDER i1.o i0.o.o r0.o\nPREFETCH i1.o 2\n";
     run_expect(prepare(&tall, four), prepare(&tall, ""), four,
-               "igrt_amx_dot_bf16_bf16(&tiles, 0, 4, 7);\n                igrt_prefetch(a2 + ", 1);
+               "igrt_amx_dot_bf16_bf16(&tiles, 3, 4, 7);\n                igrt_prefetch(a2 + ", 1);
 }
 
 static void refusals(void **state)
