@@ -22,6 +22,8 @@
  *                                    0: the group's first, where each iteration has its own place
  *     igrt_warp_meets()              behind what it alone has done
  *     igrt_is_beside_loader(items)   its warpgroup, if there is a whole one
+ *     igrt_item_again()              the item's number, which compilers cannot know to be that of
+ *                                    the block before
  *     igrt_give_registers<n>()       by all items of a warpgroup, which has n registers each from
  *                                    now on;
  *     igrt_take_registers<n>()       the same, of another that waits until so many have been given
@@ -40,7 +42,7 @@
  *     igrt_release(tokens, iteration, depth)         their products of the iteration before are
  *                                                    done, and its place is free
  *     igrt_free(tokens, iteration, depth)            the same where these products have been waited
- *                                                    for already, by _dot_tf32x3
+ *                                                    for already, by _dot_tf32x3 or _done
  *     igrt_wgmma_done(&c, tokens, iteration, depth)  all of their products are done, the last of
  *         them of this iteration; the sums c may be read
  *
@@ -460,6 +462,13 @@ static __device__ __forceinline__ void igrt_changed(float *x)
 static __device__ __forceinline__ void igrt_changed(int32_t *x)
 {
     asm volatile("" : "+r"(*x));
+}
+
+static __device__ __forceinline__ int igrt_item_again(void)
+{
+    int32_t item = (int32_t)threadIdx.x;
+    igrt_changed(&item);
+    return item;
 }
 
 /* Products change the sums behind the compilers' backs until the wait ends, and reads that are no

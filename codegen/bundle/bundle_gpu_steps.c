@@ -161,7 +161,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
     const int n = counted(k, extent), group = k->serial ? 0 : tile_group(&tiles->tile[0]);
-    int64_t groups = 0;
+    int64_t groups = k->serial ? 0 : tiles->tile[0].stay;
     for (int i = 0; i < k->ntogether; i++)
         groups += kernel_groups(k->together[i]);
     product(sb, b, (group ? group : 1) * (groups ? groups : 1), groups ? 0 : n, extent);

@@ -409,12 +409,12 @@ void render_statement(Render *r, const Stmt *s)
 
 /* The axes with this binding out of the number in `name`, of which they take what they are from;
  * the outermost is the last. */
-static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow)
+static void axes_of_number(Render *r, Bound bound, const char *name, int depth, bool narrow)
 {
     for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++) {
         if (tile_bound(r->l.tile, s->node) != bound)
             continue;
-        render_indent(r, 0);
+        render_indent(r, depth);
         render_coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
@@ -425,7 +425,7 @@ static void axes_of_number(Render *r, Bound bound, const char *name, bool narrow
         sb_printf(r->sb, "%s %% ", name);
         render_expr(r, s->node->src[0]);
         sb_printf(r->sb, "%s;\n", end);
-        render_indent(r, 0);
+        render_indent(r, depth);
         sb_printf(r->sb, "%s /= ", name);
         render_expr(r, s->node->src[0]);
         put(r, ";\n");
@@ -449,7 +449,7 @@ static void work_item(Render *r)
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
     number_of_item(r, "gid", r->lang->work_item[wide], wide);
-    axes_of_number(r, BOUND_NOT, "gid", wide && !r->l.wide);
+    axes_of_number(r, BOUND_NOT, "gid", 0, wide && !r->l.wide);
     render_indent(r, 0);
     put(r, "if (");
     print_pattern(r->sb, r->lang->truth, (const char *const[]){"gid"});
@@ -459,15 +459,14 @@ static void work_item(Render *r)
     render_end_then(r, 0);
 }
 
-/* BIND: what the group and the item in it are. */
-static void group_item(Render *r)
+void render_group_item(Render *r, const char *group, const char *item, int depth)
 {
-    render_indent(r, 0);
-    number_of_item(r, "group", r->group ? r->group : r->lang->group, false);
-    axes_of_number(r, BOUND_GRID, "group", false);
-    render_indent(r, 0);
-    number_of_item(r, "item", r->lang->item, false);
-    axes_of_number(r, BOUND_LANE, "item", false);
+    render_indent(r, depth);
+    number_of_item(r, "group", group, false);
+    axes_of_number(r, BOUND_GRID, "group", depth, false);
+    render_indent(r, depth);
+    number_of_item(r, "item", item, false);
+    axes_of_number(r, BOUND_LANE, "item", depth, false);
 }
 
 /* oc.o.o is oc_o_o in C. */
@@ -521,12 +520,18 @@ static void statements(Render *r, const Tile *tile)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
     r->nrow = r->nrun = r->nheld = r->bulk_waited = 0;
     r->packed = -1;
+    r->near = NULL;
     r->loaded = r->stored = r->chained = NULL;
     map_free(&r->chains);
     r->seen = NULL;
     r->nseen = 0;
-    if (r->l.items)
-        (tile->items ? group_item : work_item)(r);
+    const bool stays = tile->stay > 0;
+    if (stays)
+        render_stay(r);
+    else if (tile->items && r->l.items)
+        render_group_item(r, r->group ? r->group : r->lang->group, r->lang->item, 0);
+    else if (r->l.items)
+        work_item(r);
     if (tile->tc)
         render_tc_begin(r);
     render_find_begins(r);
@@ -587,6 +592,7 @@ static void statements(Render *r, const Tile *tile)
     }
     if (tile->tc)
         render_tc_end(r);
+    put(r, stays ? "    }\n" : "");
 }
 
 /* What was counted: which numbers get names in all lanes, const igrt_f32x16 v3 =

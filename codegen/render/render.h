@@ -56,6 +56,7 @@ struct Render {
     Node **
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
+    bool *near; /* by id of a tanh(x): of all that it becomes a part of it is one beside a number */
     Map chains; /* render_pairs.c: by id + 1 of a sum of dots, the PairSum that was written of it */
     const Stmt *chained; /* up to which statements were searched for these */
 };
@@ -129,6 +130,12 @@ int render_masks(Render *, const Stmt *, int left);
 /* Do the last groups along the range have more blocks of rows to go through?  Then they begin
  * first. */
 bool render_last_first(Render *, Node *range);
+/* BIND: what the group and the item in it are, out of their numbers. */
+void render_group_item(Render *, const char *group, const char *item, int depth);
+/* render_stay.c: the statements of groups that stay, in the loops over their blocks; and where such
+ * a loop begins. */
+void render_stay(Render *);
+void render_blocks(Render *, int depth);
 /* Do the first products of a sum take what they find for zero? */
 bool render_begins_products(const Render *, const Node *sum);
 static inline bool is_named(Render *r, Node *n)

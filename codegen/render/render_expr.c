@@ -384,6 +384,53 @@ static bool render_exp_near(Render *r, Node *n)
     return true;
 }
 
+/* Is it a sum or a difference whose other operand is a number from 0.5 on? */
+static bool is_beside_number(const Node *n, const Node *operand)
+{
+    if (n->op != OP_ADD && n->op != OP_SUB)
+        return false;
+    const Node *c = n->src[n->src[0] == operand];
+    return c->op == OP_CONST && fabs(node_float(c)) >= 0.5;
+}
+
+/* Of which tanh(x) are all users such sums, or make its square for them?  By id. */
+static void find_tanh(Render *r)
+{
+    Node **node = NEWN(r->arena, Node *, r->l.n + 1), **order;
+    int n = 0;
+    for (int i = 0; i < r->l.n; i++)
+        if (r->l.stmt[i].node)
+            node[n++] = r->l.stmt[i].node;
+    order = graph_toposort(r->arena, n, node, &n);
+    r->near = NEWN(r->arena, bool, r->k->c->nnode + 1);
+    for (int i = 0; i < n; i++)
+        r->near[order[i]->id] = order[i]->op == OP_TANH;
+    for (int i = 0; i < n; i++)
+        for (uint32_t j = 0; j < order[i]->nsrc; j++) {
+            const Node *x = order[i]->src[j],
+                       *t = x->op == OP_MUL && x->src[0] == x->src[1] ? x->src[0] : x;
+            const bool squares =
+                x->op == OP_TANH && order[i]->op == OP_MUL && order[i]->src[0] == order[i]->src[1];
+            if (t->op == OP_TANH && !squares && !is_beside_number(order[i], x))
+                r->near[t->id] = false;
+        }
+}
+
+/* tanh(x) of a GELU, and of its gradient. */
+static bool render_tanh_near(Render *r, Node *n)
+{
+    if (n->op != OP_TANH || held(n->dtype) != INGOT_F32 || !writes_halves(r))
+        return false;
+    if (!r->near)
+        find_tanh(r);
+    if (!r->near[n->id])
+        return false;
+    render_igrt(r, "tanh_near_f32(");
+    render_operand(r, n->src[0], false, true);
+    put(r, ")");
+    return true;
+}
+
 static void choice(Render *r, Node *n)
 {
     bool lanes = in_lanes(r, n);
@@ -559,7 +606,7 @@ static void alu(Render *r, Node *n)
         return;
     if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))
         return;
-    if (r->lang->quotient && render_exp_near(r, n))
+    if (r->lang->quotient && (render_exp_near(r, n) || render_tanh_near(r, n)))
         return;
     if (render_one_lane(r, n))
         return;

@@ -66,7 +66,7 @@ void render_tc_begin(Render *r)
         render_indent(r, 0);
         sb_printf(r->sb, "igrt_tokens_begin(a%d, %d, %d", t->tokens, t->depth,
                   t->items / t->tc->lanes);
-        put(r, t->along ? ", 1);\n" : ");\n");
+        put(r, t->along || t->stay ? ", 1);\n" : ");\n");
         return;
     }
     const int term = dtype_info[t->tc->a].bytes;
@@ -311,7 +311,8 @@ static int64_t box_bytes(const Render *r, bool once)
     return bytes;
 }
 
-static void token(Render *r, const char *what, Node *iteration)
+/* waits: for a phase, which iterations of all blocks count. */
+static void token(Render *r, const char *what, Node *iteration, bool waits)
 {
     const Tile *t = r->l.tile;
     if (!iteration) {
@@ -320,7 +321,7 @@ static void token(Render *r, const char *what, Node *iteration)
     }
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
-    sb_printf(r->sb, ", %d", t->depth);
+    sb_printf(r->sb, "%s, %d", waits && t->stay ? " + turn" : "", t->depth);
 }
 
 /* What groups of a cluster have of the same sums, all of which follow each other: each gets what
@@ -345,6 +346,15 @@ int render_joins(Render *r, const Stmt *s, int left)
     return n;
 }
 
+/* Products of a sum are done, by the token of what is filled once: that of an iteration's places
+ * may be for a later one by then, where other warps have released them. */
+static void done_for_good(Render *r, const Node *sum)
+{
+    const Tile *t = r->l.tile;
+    sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d + %d, 0, 1);\n", r->number[sum->id], t->tokens,
+              2 * t->depth);
+}
+
 /* All sums of products before this statement are whole: said of each, or compilers read them before
  * it. */
 static void products_done(Render *r, const Stmt *s)
@@ -357,19 +367,28 @@ static void products_done(Render *r, const Stmt *s)
             continue;
         if (again)
             render_indent(r, s->depth);
+        again = true;
+        if (t->stay) {
+            done_for_good(r, sum->node);
+            continue;
+        }
         sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d, ", r->number[sum->node->id], t->tokens);
         render_expr(r, last);
         sb_printf(r->sb, ", %d);\n", t->depth);
-        again = true;
     }
     if (!again)
         BUG("%s: the end of products that there are none of", r->k->name);
+    if (!t->stay)
+        return;
+    render_indent(r, s->depth);
+    sb_printf(r->sb, "igrt_free(a%d, ", t->tokens);
+    render_expr(r, t->ahead_of->src[0]);
+    sb_printf(r->sb, ", %d);\n", t->depth);
 }
 
 /* Those since others were done; s: where they are. */
 static void rows_done(Render *r, const Stmt *s)
 {
-    const Tile *t = r->l.tile;
     const Stmt *first = s;
     while (first > r->l.stmt && first[-1].kind != STMT_DONE && first[-1].kind != STMT_FILLED)
         first--;
@@ -378,10 +397,7 @@ static void rows_done(Render *r, const Stmt *s)
         if (sum->kind != STMT_UPDATE || sum->reduce != REDUCE_PRODUCTS || !sum->last)
             continue;
         render_indent(r, s->depth);
-        /* the token of what is filled once: that of an iteration's places may be for a later one by
-         * then, where other warps have released them */
-        sb_printf(r->sb, "igrt_wgmma_done(&s%d, a%d + %d, 0, 1);\n", r->number[sum->node->id],
-                  t->tokens, 2 * t->depth);
+        done_for_good(r, sum->node);
     }
 }
 
@@ -475,6 +491,11 @@ static void loader_begin(Render *r, int depth)
     sb_printf(r->sb, "if (!igrt_is_loader(%d))\n", t->items);
     render_indent(r, depth + 2);
     put(r, "return;\n");
+    if (!t->stay)
+        return;
+    render_indent(r, depth + 1); /* what done_for_good() asks for */
+    sb_printf(r->sb, "igrt_claim_once(a%d, %d, 0);\n", t->tokens, t->depth);
+    render_blocks(r, depth + 1);
 }
 
 void render_loader_end(Render *r, int depth)
@@ -486,6 +507,10 @@ void render_loader_end(Render *r, int depth)
         put(r, "igrt_warp_meets();\n");
         return;
     }
+    if (t->stay) {
+        put(r, "    }\n");
+        render_indent(r, depth);
+    }
     put(r, "    return;\n");
     render_indent(r, depth);
     put(r, "}\n");
@@ -495,6 +520,8 @@ void render_loader_end(Render *r, int depth)
     put(r, "igrt_take_registers");
     fixed(r, "%d", tc_registers(t->items / t->tc->lanes));
     put(r, "();\n");
+    if (t->stay)
+        render_blocks(r, depth);
 }
 
 /* What the two sides say to each other; false: it is another statement. */
@@ -503,18 +530,18 @@ bool render_token(Render *r, const Stmt *s)
     switch (s->kind) {
     case STMT_LOADER: loader_begin(r, s->depth); return true;
     case STMT_CLAIM:
-        token(r, "claim", s->node);
+        token(r, "claim", s->node, true);
         sb_printf(r->sb, ", %lld);\n", (long long)box_bytes(r, !s->node));
         return true;
     case STMT_DONE: rows_done(r, s); return true;
     case STMT_SCALE: scale_lines(r, s->node); return true;
-    case STMT_FILLED: token(r, "filled", s->node); break;
+    case STMT_FILLED: token(r, "filled", s->node, true); break;
     case STMT_RELEASE:
         if (!s->node) {
             products_done(r, s);
             return true;
         }
-        token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node);
+        token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node, false);
         break;
     default: return false;
     }
@@ -532,7 +559,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         sb_printf(r->sb, "igrt_%s_%d(a%d + ", b->window ? "window" : "box", b->rank, b->place);
         render_expr(r, idx_add(r->k->c, store->src[3], idx(r->k->c, i * (b->elements / b->count))));
         sb_printf(r->sb, ", &m%d, ", b->arg);
-        token(r, "filled_token", b->once ? NULL : t->ahead);
+        token(r, "filled_token", b->once ? NULL : t->ahead, false);
         put(r, ")");
         for (int j = 0; j < b->rank; j++) {
             put(r, ", ");

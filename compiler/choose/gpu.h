@@ -75,8 +75,10 @@ bool mma_divide(Nest *, const char *axis, int64_t block, const char **outer, con
  * counts turns and of what is inside of one (NULL: there are no turns). */
 bool mma_turns(Nest *, const char *columns, const char **rows, const char **turn);
 /* What the grid counts of a product, outermost first, for ORDER; some of them may be NULL. Of rows
- * whose number a run says all blocks come before the next columns: weights are read once. */
-const char *mma_grid_order(Nest *, const char *rows, const char *columns, const char *turn);
+ * whose number a run says all blocks come before the next columns, and so they do if `rows_stay` in
+ * L2 and columns do not: these are read once. */
+const char *mma_grid_order(Nest *, const char *rows, const char *columns, const char *turn,
+                           bool rows_stay);
 /* Axes, of which some may be NULL, are what the grid, a group or a cluster counts; so are those
  * that both operands move with. */
 bool mma_bind(Nest *, int n, const char *const *axis, int to);

@@ -60,9 +60,10 @@ bool mma_turns(Nest *n, const char *columns, const char **rows, const char **tur
     return mma_extent(n, blocks) == MMA_TURN || mma_divide(n, blocks, MMA_TURN, rows, turn);
 }
 
-const char *mma_grid_order(Nest *n, const char *rows, const char *columns, const char *turn)
+const char *mma_grid_order(Nest *n, const char *rows, const char *columns, const char *turn,
+                           bool rows_stay)
 {
-    const bool sized = rows && mma_extent(n, rows) < 0;
+    const bool sized = rows && ((rows_stay && !turn) || mma_extent(n, rows) < 0);
     const char *order = "", *const outer = sized ? columns : rows,
                *const inner = sized ? rows : columns;
     const char *const axis[] = {outer, inner, turn};

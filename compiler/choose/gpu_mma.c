@@ -201,7 +201,7 @@ static bool block_opts(Nest *n, const Product *p, const TileSize *b, bool early,
         return false;
     const bool sized = rows.grid && columns.grid && mma_extent(n, rows.grid) < 0;
     if ((turn || sized) &&
-        !nest_opt(n, OPT_ORDER, mma_grid_order(n, rows.grid, columns.grid, turn), 0))
+        !nest_opt(n, OPT_ORDER, mma_grid_order(n, rows.grid, columns.grid, turn, false), 0))
         return false;
     const char *const grid[] = {rows.grid, columns.grid, turn}, *const warp[] = {
                                                                     rows.warp, columns.warp, part};

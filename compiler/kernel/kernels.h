@@ -88,7 +88,8 @@ typedef struct {
 /* Its text is all names, without an amount. */
 static inline bool opt_is_list(OptKind k)
 {
-    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER || k == OPT_IMAGE;
+    return k == OPT_ORDER || k == OPT_JOIN || k == OPT_TC || k == OPT_TRIGGER || k == OPT_IMAGE ||
+           k == OPT_STAY;
 }
 /* Words of constants that an item of a GPU holds before its kernel waits for others: so many leave
  * it its registers (render_held.c). */

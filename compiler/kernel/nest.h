@@ -144,6 +144,7 @@ typedef struct {
     int items;   /* of a group; 0: nothing is bound */
     int sharing; /* of these, how many have parts of the same sums (split-K in a group); 0: none */
     Trigger trigger; /* when the next kernel may begin */
+    int64_t stay;    /* STAY */
     /* An axis of terms that neighbours join without memory, or -1; all such have one extent. */
     int warp;
     int cluster; /* the axis of terms that groups of a cluster share, or -1 */
@@ -331,6 +332,7 @@ typedef struct {
     int nbox;
     int tokens;      /* the place with two tokens (mbarriers) a stage: filled, and free again */
     Trigger trigger; /* TRIGGER */
+    int64_t stay;    /* STAY: so many groups are launched; 0: each block has one */
     int rests;       /* the place for what products in three need of columns besides (tc_rests()) */
 } Tile;
 /* The unit that takes a sum or a product of the tile, and its fragments' ranges. */
@@ -355,11 +357,12 @@ static inline int tile_sums(const Tile *t)
 }
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
  * warpgroups have more sums than what they are launched with has room for: 192x192, or f32 in three
- * products, of which an item has two sums for each result. */
+ * products, of which an item has two sums for each result. Where groups stay, too: what lasts from
+ * block to block takes some. */
 static inline bool tile_gives_registers(const Tile *t)
 {
     return t->box && t->items > t->tc->lanes &&
-           (tc_rests(t->tc) ||
+           (tc_rests(t->tc) || t->stay ||
             tile_sums(t) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
 }
 /* Is the loader one of the tile's items?  It waits for nobody where each iteration has a place of

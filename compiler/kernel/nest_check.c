@@ -149,6 +149,18 @@ static const char *sums_fit(const Nest *n, const Tile *t)
                               t->tc->name, sums, OTHERS, (long long)items, (long long)registers);
 }
 
+/* Do groups that stay have whole turns through their places, by loaders of their own? */
+static const char *may_stay(const Nest *n, const Tile *t)
+{
+    int64_t steps;
+    const char *why = NULL;
+    if (!t->box || t->along || t->cluster || t->tc->products > 1 || t->items <= t->tc->lanes)
+        why = "sums of one product by several warpgroups that no cluster shares are wanted";
+    else if (!idx_value(t->ahead_of->src[0], &steps) || steps % t->depth || steps == t->depth)
+        why = "the loop over terms is no several turns through its places";
+    return why ? arena_printf(n->arena, "STAY: %s", why) : NULL;
+}
+
 /* What lanes read together lies in places of theirs, lines at a pitch of whole chunks. */
 static const char *lane_fragments(const Nest *n)
 {
@@ -191,6 +203,8 @@ static const char *lane_fragments(const Nest *n)
     }
     if (!why && tc_in_place(t->tc))
         why = sums_fit(n, t);
+    if (!why && n->stay)
+        why = may_stay(n, t);
     tiles_free(&tiles);
     arena_free(a);
     return why;

@@ -134,7 +134,7 @@ bool opt_read(Arena *a, const char *text, Opt *o)
     if (opt_is_list(o->kind)) {
         const int n = count_words(text);
         o->axis = arena_strdup(a, text);
-        return n == 1 || (o->kind != OPT_TRIGGER && o->kind != OPT_IMAGE);
+        return n == 1 || o->kind == OPT_ORDER || o->kind == OPT_JOIN || o->kind == OPT_TC;
     }
     const size_t axis = strcspn(text, " ");
     o->axis = arena_printf(a, "%.*s", (int)axis, text);

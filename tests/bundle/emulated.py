@@ -31,6 +31,7 @@ MACHINES = {
     "tiny": TINY,
     "few": "target = cuda:sm_80\n" + FEW,
     "groups": "target = cuda:sm_90a\n" + GROUPS,
+    "two": "target = cuda:sm_90a\nprocessors = 2\nclose = 2\n" + GROUPS,
     "few_groups": "target = cuda:sm_90a\nprocessors = 4\nclose = 4\n" + GROUPS,
 }
 
@@ -197,6 +198,24 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     made = [("x", H, x)], nodes, ("y", H, y), [("w", some(terms, columns))]
     dims = [f"n=1..{most}"]
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
+
+
+def stays(ingot, work):
+    """More blocks than groups, which take them one after the other; and as many as a run has."""
+    nodes = [
+        ("MatMul", ["x", "w"], "p"),
+        ("Tanh", ["p"], "t"),
+        ("Add", ["t", "one"], "u"),
+        ("Mul", ["u", "z"], "y"),
+    ]
+    weights = [("w", some(512, 256) / 8), ("one", np.ones(1, np.float16))]
+    made = [("x", H, [900, 512]), ("z", H, [900, 256])], nodes, ("y", H, [900, 256]), weights
+    loop = "block += 2, turn += 8)"
+    wanted = [loop, "igrt_free(", "igrt_tanh_near_f32("]
+    return [
+        beside(ingot, work, "stay", "two", made, 2e-3, wanted),
+        sized(ingot, work, "sized_stay", "two", (300, 512, 512), 700, [loop]),
+    ]
 
 
 NARROW = ["--precision", "narrow"]

@@ -496,6 +496,7 @@ static void lower_end(Lower *q, Tiles *out)
     }
     p.t.items = items_of(n);
     p.t.trigger = n->trigger;
+    p.t.stay = n->stay;
     q->piece = NULL;
     q->n = 0;
     vec_push(q->a, q->piece, q->n, p);

@@ -89,7 +89,7 @@ void add_places(Lower *q, Tiles *out)
     }
     const int tokens = k->narg;
     if (t.box)
-        add_place(q, k, INGOT_U64, (int64_t)2 * t.depth + tile_rows_in_place(&t));
+        add_place(q, k, INGOT_U64, (int64_t)2 * t.depth + (tile_rows_in_place(&t) || t.stay));
     for (int i = 0; i < out->n; i++) {
         out->tile[i].rests = rests;
         out->tile[i].joined = joined;

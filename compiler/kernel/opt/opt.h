@@ -43,6 +43,7 @@ const char *opt_tc(Nest *, const Opt *);
 const char *opt_stage(Nest *, const Opt *, int axis);
 const char *opt_partial(Nest *, const Opt *, int axis);
 const char *opt_trigger(Nest *, const Opt *);
+const char *opt_stay(Nest *, const Opt *);
 const char *opt_image(Nest *, const Opt *);
 const char *opt_prefetch(Nest *, const Opt *, int axis);
 const char *opt_join(Nest *, const Opt *);

@@ -15,7 +15,7 @@
  *     opt_order.c   ORDER JOIN THREAD            opt_bind.c      BIND MASK
  *     opt_stage.c   STAGE PREFETCH               opt_tc.c        TC
  *     opt_image.c   IMAGE
- *     opt_trigger.c TRIGGER */
+ *     opt_trigger.c TRIGGER, STAY */
 #include <string.h>
 
 #include "opt.h"
@@ -192,6 +192,8 @@ static const char *apply(Nest *n, const Opt *o)
         return why;
     if (o->kind == OPT_TRIGGER)
         return opt_trigger(n, o);
+    if (o->kind == OPT_STAY)
+        return opt_stay(n, o);
     if (o->kind == OPT_IMAGE)
         return opt_image(n, o);
     if (o->kind == OPT_ORDER)

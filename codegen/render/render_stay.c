@@ -1,0 +1,83 @@
+/* render_stay.c - groups that stay (STAY): each takes one block of results after the other.
+ *
+ *     if (igrt_is_beside_loader(256)) {
+ *         igrt_give_registers<24>();
+ *         if (!igrt_is_loader(256))
+ *             return;
+ *         igrt_claim_once(a6, 4, 0);
+ *         for (int block = (int)blockIdx.x, turn = 0; block < 768; block += 132, turn += 12) {
+ *             int group = block;
+ *             ...
+ *             for (int ahead = 0; ahead < 12; ahead++) {
+ *                 igrt_claim(a6, ahead + turn, 4, 49152);
+ *                 ...
+ *             }
+ *         }
+ *         return;
+ *     }
+ *     igrt_take_registers<240>();
+ *     for (int block = (int)blockIdx.x, turn = 0; block < 768; block += 132, turn += 12) {
+ *         int group = block;
+ *         ...
+ *         igrt_wgmma_done(&s1, a6 + 8, 0, 1);
+ *         igrt_free(a6, 12, 4);
+ *         igrt_row_16(a0 + v8, ...);
+ *     }
+ *
+ * Tokens count the iterations of all blocks. A block has a whole number of turns through the
+ * places, so each of its iterations has the place that it has in every other block. */
+#include <string.h>
+
+#include "render.h"
+
+void render_blocks(Render *r, int depth)
+{
+    const Tile *t = r->l.tile;
+    Node *blocks = idx(r->k->c, 1);
+    for (int i = 0; i < t->naxis; i++)
+        if (t->axis[i].bound == BOUND_GRID)
+            blocks = idx_mul(r->k->c, blocks, t->axis[i].range->src[0]);
+    render_indent(r, depth);
+    sb_printf(r->sb, "for (int block = %s, turn = 0; block < ", r->lang->group);
+    render_expr(r, blocks);
+    sb_printf(r->sb, "; block += %lld, turn += ", (long long)t->stay);
+    render_expr(r, t->ahead_of->src[0]);
+    put(r, ") {\n");
+    /* asked again in each block, or what follows from it is kept in registers meanwhile */
+    render_group_item(r, "block", "igrt_item_again()", depth + 1);
+}
+
+/* Copies of statements, one level further in. */
+static int inwards(Stmt *out, const Stmt *s, int n)
+{
+    memcpy(out, s, (size_t)n * sizeof *out);
+    for (int i = 0; i < n; i++)
+        out[i].depth++;
+    return n;
+}
+
+void render_stay(Render *r)
+{
+    const Stmt *s = r->l.stmt;
+    int first = 0, loader, end, n;
+    while (s[first].kind == STMT_ITEM)
+        first++;
+    for (loader = first; s[loader].kind != STMT_LOADER; loader++)
+        if (s[loader].kind != STMT_LET && s[loader].kind != STMT_DEPEND)
+            BUG("%s: what stands before the loader of groups that stay", r->k->name);
+    for (end = loader; s[end].kind != STMT_END || s[end].node; end++)
+        ;
+    Stmt *out = NEWN(r->arena, Stmt, r->l.n + loader);
+    memcpy(out, s, (size_t)first * sizeof *out);
+    n = first;
+    out[n++] = s[loader];
+    n += inwards(&out[n], &s[first], loader - first);
+    for (int i = first + 1; i < n; i++)
+        out[i].depth++;
+    n += inwards(&out[n], &s[loader + 1], end - loader - 1);
+    out[n++] = s[end];
+    n += inwards(&out[n], &s[first], loader - first);
+    n += inwards(&out[n], &s[end + 1], r->l.n - end - 1);
+    r->l.stmt = out;
+    r->l.n = n;
+}
