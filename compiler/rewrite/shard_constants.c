@@ -66,6 +66,16 @@ static Node *resized(const Shards *s, Node *x, int axis, Node *first)
                               : ingot_reshape(s->c, first, x->rank, dims);
 }
 
+/* Numbers along another axis: they are the same on all devices, and rules look for them. */
+static Node *counted(const Shards *s, const Node *x, int axis)
+{
+    Node *dims[INGOT_MAX_RANK];
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = x->shape[i];
+    dims[axis] = idx_div(s->c, x->shape[axis], idx(s->c, s->n));
+    return ingot_iota(s->c, x->rank, dims, (int)x->arg.i);
+}
+
 static Node *fresh_part(Shards *s, Node *x, int axis, int device)
 {
     int of;
@@ -81,6 +91,7 @@ static Node *fresh_part(Shards *s, Node *x, int axis, int device)
                          shape);
     }
     switch (x->op) {
+    case OP_IOTA: return x->arg.i == axis ? cut(s, x, axis, device) : counted(s, x, axis);
     case OP_EXPAND:
         of = idx_is(x->src[0]->shape[axis], 1) ? WHOLE : axis;
         return resized(s, x, axis, of < 0 ? x->src[0] : constant_part(s, x->src[0], of, device));

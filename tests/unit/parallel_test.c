@@ -93,13 +93,24 @@ static void summed(Context *c)
     ingot_output(c, "y", ingot_cast(c, ingot_cast(c, x, INGOT_F16), INGOT_F32));
 }
 
+/* Of each row the element whose number its greatest one is. */
+static void picked(Context *c)
+{
+    ingot_dim *dims[] = {ingot_dim_const(c, ROWS), ingot_dim_const(c, WIDE)};
+    ingot_tensor *x = input(c, "x", ROWS, WIDE), *z = input(c, "z", ROWS, WIDE);
+    ingot_tensor *most = ingot_cast(c, ingot_reduce(c, INGOT_REDUCE_MAX, z, 2, 1), INGOT_I64);
+    ingot_tensor *here = ingot_eq(c, ingot_iota(c, 2, dims, 1), most);
+    x = ingot_where(c, here, x, ingot_like(c, x, 0));
+    ingot_output(c, "y", ingot_reduce(c, INGOT_REDUCE_ADD, x, 2, 1));
+}
+
 typedef struct {
     void (*build)(Context *);
     const char *way;
 } ParallelCase;
 static const ParallelCase cases[] = {{layers, "tensor"}, {layers, "batch"}, {layers, "layers"},
                                      {heads, "tensor"},  {heads, "layers"}, {moved, "batch"},
-                                     {summed, "batch"}};
+                                     {summed, "batch"},  {picked, "batch"}};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -235,6 +246,23 @@ static void terms_cross_once(void **state)
     ingot_context_free(c);
 }
 
+/* Numbers along an axis that is not split are no part of others: rules look for them. */
+static void numbers_are_found(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    Arena *a = arena_new();
+    ingot_value want[8];
+    Plan *p = plan_for(c, &(ParallelCase){picked, "batch"}, 2, a, want);
+    int n;
+    Node **nodes = graph_nodes(a, c, &n);
+    for (int i = 0; i < n; i++)
+        assert_false(nodes[i]->op == OP_SHRINK && nodes[i]->src[0]->op == OP_IOTA);
+    plan_free(p);
+    arena_free(a);
+    ingot_context_free(c);
+}
+
 /* Each wait that is there is needed, and none is missing. */
 static void waits_are_found(void **state)
 {
@@ -304,9 +332,9 @@ static void offsets_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order),          cmocka_unit_test(shared_out),
-        cmocka_unit_test(terms_cross_once),  cmocka_unit_test(waits_are_found),
-        cmocka_unit_test(offsets_are_found),
+        cmocka_unit_test(in_order),         cmocka_unit_test(shared_out),
+        cmocka_unit_test(terms_cross_once), cmocka_unit_test(numbers_are_found),
+        cmocka_unit_test(waits_are_found),  cmocka_unit_test(offsets_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
