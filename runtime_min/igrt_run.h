@@ -15,6 +15,7 @@
  *                                                       other kernels
  *     igrt_held_u16(run, i), _f32, _u8, _i8,            one element of those
  *     igrt_held_word_u8(word, i), _i8
+ *     igrt_held_eight(run), igrt_held_run(run)          all eight, or all four f32
  *     igrt_word_at(from)                                four bytes
  *     igrt_digits_add(s, x, word, at, mask)             a sum, and x times the digit that lies from
  *                                                       bit `at` of the word on
@@ -225,6 +226,18 @@ static __device__ __forceinline__ void igrt_eight_to(uint16_t *to, uint16_t x0, 
 {
     *(uint4 *)to = make_uint4(x0 | (uint32_t)x1 << 16, x2 | (uint32_t)x3 << 16,
                               x4 | (uint32_t)x5 << 16, x6 | (uint32_t)x7 << 16);
+}
+
+static __device__ __forceinline__ igrt_eight igrt_held_eight(uint4 x)
+{
+    const igrt_eight r = {{x.x, x.y, x.z, x.w}};
+    return r;
+}
+
+static __device__ __forceinline__ float4 igrt_held_run(uint4 x)
+{
+    return make_float4(__uint_as_float(x.x), __uint_as_float(x.y), __uint_as_float(x.z),
+                       __uint_as_float(x.w));
 }
 
 static __device__ __forceinline__ float4 igrt_four_at(const float *from)

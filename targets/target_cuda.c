@@ -37,6 +37,7 @@ static const CWords words = {
     .lines_word = "__shared__ __align__(1024) ",
     .cluster_word = "__cluster_dims__(%d, 1, 1) ",
     .map_word = "const __grid_constant__ igrt_map",
+    .part_map_word = "const igrt_map &",
     .fixed = "<$0>",
 };
 

@@ -164,7 +164,10 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     int64_t groups = k->serial ? 0 : tiles->tile[0].stay;
     for (int i = 0; i < k->ntogether; i++)
         groups += kernel_groups(k->together[i]);
-    product(sb, b, (group ? group : 1) * (groups ? groups : 1), groups ? 0 : n, extent);
+    if (k->ntogether && kernel_is_counted(k))
+        sb_printf(sb, "(size_t)end_%d * %d", k->ntogether - 1, group);
+    else
+        product(sb, b, (group ? group : 1) * (groups ? groups : 1), groups ? 0 : n, extent);
     sb_printf(sb, ", %d, %lld", group, (long long)gpu_asked(k, b->target));
 }
 
@@ -209,7 +212,7 @@ static void window_numbers(Writer *w, const Box *x)
 
 /* What boxes of an argument are taken out of, for STAGE .. move tma: igrt_gpu_map m1;
  * TRY(igrt_gpu_make_map(gpu, &m1, ...)); */
-static void maps(Writer *w, const Step *s, const Kernel *k)
+static void maps(Writer *w, const Step *s, const Kernel *k, const char *after)
 {
     Bundle *b = w->b;
     const Tiles *tiles = &kernel_lowered(k, true)->tiles;
@@ -218,9 +221,9 @@ static void maps(Writer *w, const Step *s, const Kernel *k)
             continue;
         const Box *x = &tiles->tile[0].box[box++];
         const int64_t bytes = element_bytes(k->args[x->arg].dtype);
-        line(w, "igrt_gpu_map m%d;", x->arg);
+        line(w, "igrt_gpu_map m%d%s;", x->arg, after);
         open_gpu(w, x->window ? "make_window_map" : "make_map");
-        sb_printf(&w->sb, ", &m%d, mem[%s], %lld, %d, %d", x->arg,
+        sb_printf(&w->sb, ", &m%d%s, mem[%s], %lld, %d, %d", x->arg, after,
                   gpu_argument_of(b, s, s->bufs[x->arg]), (long long)sat_mul(x->offset, bytes),
                   (int)bytes, x->rank);
         extents(w, x);
@@ -301,6 +304,32 @@ static void fill_images(Writer *w, const Step *s, const Kernel *k)
     }
 }
 
+/* Of what is one launch, number i; and what is behind names of what is its own. */
+static const Step *part_of(const Step *s, int i)
+{
+    return i ? s->together[i] : s;
+}
+
+static const char *after_of(Bundle *b, const Step *s, int i)
+{
+    return s->ntogether > 1 ? arena_printf(b->a, "_%d", i) : "";
+}
+
+/* Behind the last group of each of those that are one launch: int64_t end_0 = n * 16; */
+static void ends(Writer *w, const Step *s)
+{
+    for (int i = 0; i < s->ntogether; i++) {
+        Node *extent[INGOT_MAX_RANK * 2];
+        const int n = counted(s->together[i]->kernel, extent);
+        indent(w);
+        sb_printf(&w->sb, "int64_t end_%d = ", i);
+        if (i)
+            sb_printf(&w->sb, "end_%d + ", i - 1);
+        product(&w->sb, w->b, 1, n, extent);
+        sb_puts(&w->sb, ";\n");
+    }
+}
+
 /* The step, by this kernel, and what is one launch with it. */
 static void launch(Writer *w, const Step *s, const Kernel *k)
 {
@@ -312,7 +341,11 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
     fill_images(w, s, k);
     for (int i = 1; i < s->ntogether; i++)
         fill_images(w, s->together[i], s->together[i]->kernel);
-    maps(w, s, k);
+    const bool sized = s->ntogether > 1 && kernel_is_counted(k);
+    for (int i = 0; i < s->ntogether || i < 1; i++)
+        maps(w, part_of(s, i), i ? s->together[i]->kernel : k, after_of(b, s, i));
+    if (sized)
+        ends(w, s);
     indent(w);
     sb_puts(&w->sb, "void *args[] = {");
     x.start = w->sb.len;
@@ -323,9 +356,15 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
     arguments(w, s, k, &x);
     for (int i = 1; i < s->ntogether; i++)
         arguments(w, s->together[i], s->together[i]->kernel, &x);
-    for (int i = 0; i < k->nopt; i++)
-        if (k->opts[i].tma)
-            sb_printf(&w->sb, "%s&m%lld", x.n++ ? ", " : "", (long long)k->opts[i].amount);
+    for (int i = 0; i < s->ntogether && sized; i++)
+        sb_printf(&w->sb, "%s&end_%d", x.n++ ? ", " : "", i);
+    for (int i = 0; i < s->ntogether || i < 1; i++) {
+        const Kernel *one = i ? s->together[i]->kernel : k;
+        for (int j = 0; j < one->nopt; j++)
+            if (one->opts[j].tma)
+                sb_printf(&w->sb, "%s&m%lld%s", x.n++ ? ", " : "", (long long)one->opts[j].amount,
+                          after_of(b, s, i));
+    }
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");
     sb_printf(&w->sb, ", %skernel[%s], ", b->p->ndevice > 1 ? "" : "ctx->", /* turn() */

@@ -78,6 +78,7 @@ bool gpu_bulk(const Kernel *); /* has it such pieces? */
 unsigned render_kernel(StrBuf *, const Target *, const Kernel *, const char *function_name);
 /* Groups of a launch whose number no run changes. */
 int64_t kernel_groups(const Kernel *);
+bool kernel_is_counted(const Kernel *); /* does a run say how many groups there are? */
 
 /* ---- runtime_text.c ------------------------------------------------------------------------ */
 

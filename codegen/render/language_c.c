@@ -92,7 +92,21 @@ static const char *parameters(StrBuf *sb, const Target *t, const Kernel *k, cons
     return separator;
 }
 
-void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
+/* The maps of what comes by boxes. */
+static const char *map_parameters(StrBuf *sb, const Kernel *k, const char *separator,
+                                  const char *word, const char *after)
+{
+    for (int i = 0; i < k->nopt; i++) {
+        if (!k->opts[i].tma)
+            continue;
+        sb_printf(sb, "%s%s m%lld%s", separator, word, (long long)k->opts[i].amount, after);
+        separator = ", ";
+    }
+    return separator;
+}
+
+/* part: of a launch, which hands its maps on. */
+static void prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname, bool part)
 {
     const CWords *c = t->language->c;
     const char *separator = "";
@@ -102,18 +116,20 @@ void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         separator = ", ";
     }
     separator = parameters(sb, t, k, separator, "");
-    for (int i = 0; i < k->nopt; i++) {
-        if (!k->opts[i].tma)
-            continue;
-        sb_printf(sb, "%s%s m%lld", separator, c->map_word, (long long)k->opts[i].amount);
-        separator = ", ";
-    }
+    separator = map_parameters(sb, k, separator, part ? c->part_map_word : c->map_word, "");
+    if (part && kernel_is_counted(k))
+        sb_printf(sb, "%sint64_t first", separator);
     if (k->scratch)
         sb_printf(sb, "%svoid *%s%sscratch", separator, c->restrict_word,
                   *c->restrict_word ? " " : "");
     if (kernel_parts(k))
         sb_printf(sb, "%sint64_t begin, int64_t end", separator);
     sb_puts(sb, *separator || kernel_parts(k) ? ")" : "void)");
+}
+
+void kernel_prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *fname)
+{
+    prototype(sb, t, k, fname, false);
 }
 
 /* Has the place bytes of dots as 16 bits, which are loaded by fours? */
@@ -238,7 +254,7 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
     const bool gpu = r->t->gpu;
     if (gpu)
         attributes(r, k, tiles);
-    kernel_prototype(r->sb, r->t, k, name);
+    prototype(r->sb, r->t, k, name, r->group != NULL);
     put(r, "\n{\n");
     if (k->crosses)
         sb_printf(r->sb, "    igrt_cross_group(all, %d);\n", k->crosses);
@@ -259,7 +275,9 @@ void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)
  *     else
  *         k01_with_k02_1(a0_1, ..);
  * }
- */
+ *
+ * Where a run says how many groups there are, end_0 .. are arguments in place of 256, and a part
+ * takes the first group that is its own. */
 void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name)
 {
     StrBuf *sb = r->sb;
@@ -269,13 +287,21 @@ void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name
     for (int i = 0; i < k->ntogether; i++)
         separator =
             parameters(sb, r->t, k->together[i], separator, arena_printf(r->arena, "_%d", i));
+    const bool counted = kernel_is_counted(k->together[0]);
+    for (int i = 0; i < k->ntogether && counted; i++)
+        sb_printf(sb, "%sint64_t end_%d", separator, i);
+    for (int i = 0; i < k->ntogether; i++)
+        separator = map_parameters(sb, k->together[i], separator, r->lang->c->map_word,
+                                   arena_printf(r->arena, "_%d", i));
     put(r, ")\n{\n");
     for (int i = 0; i < k->ntogether; i++) {
         const Kernel *one = k->together[i];
         const bool last = i == k->ntogether - 1;
         separator = "";
         sb_printf(sb, i ? "    else" : "    ");
-        if (!last)
+        if (!last && counted)
+            sb_printf(sb, "%sif (%s < end_%d)", i ? " " : "", r->lang->group, i);
+        else if (!last)
             sb_printf(sb, "%sif (%s < %lld)", i ? " " : "", r->lang->group, (long long)end[i]);
         sb_printf(sb, "\n        %s_%d(", name, i);
         for (int j = 0; j < one->narg; j++)
@@ -288,6 +314,13 @@ void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name
             sb_printf(sb, "%s%s_%d", separator, var_name(one->c, one->vars[j], var), i);
             separator = ", ";
         }
+        for (int j = 0; j < one->nopt; j++)
+            if (one->opts[j].tma) {
+                sb_printf(sb, "%sm%lld_%d", separator, (long long)one->opts[j].amount, i);
+                separator = ", ";
+            }
+        if (counted)
+            sb_printf(sb, i ? "%send_%d" : "%s0", separator, i - 1);
         put(r, ");\n");
     }
 }

@@ -19,8 +19,9 @@ struct CWords {
     /* Of a kernel whose neighbours join what they have: of how many items its sub-groups are; or
      * NULL. */
     const char *subgroup_word;
-    const char *cluster_word; /* of how many groups its clusters are */
-    const char *map_word;     /* the type of a parameter that says how a tensor lies */
+    const char *cluster_word;  /* of how many groups its clusters are */
+    const char *part_map_word; /* the same of a function that is a part of a kernel */
+    const char *map_word;      /* the type of a parameter that says how a tensor lies */
     const char *aligned;  /* function: a pointer to what begins at a multiple of bytes; or NULL */
     const char *fixed;    /* numbers that a function is compiled for, behind its name: "<%s>" */
     const char *pair;     /* type of two f32, .x and .y */

@@ -398,6 +398,7 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_DEPEND:
         sb_printf(r->sb, "%s\n", order);
         render_masked_group(r, s);
+        render_hold_rows(r, s);
         break;
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:

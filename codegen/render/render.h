@@ -48,6 +48,7 @@ struct Render {
     int *run_of;           /* by id of a load: 1 + its run, 0: it has none */
     struct HeldLoad *held; /* loads that came before the kernel waited */
     int nheld, crowd;      /* groups that are to have registers beside each other, or 0 */
+    Node *walked;          /* the loop in which runs are read that were held, or NULL */
     Node *ahead_of;        /* the counter of the loop that comes in parts (render_loops.c) */
     int packed;            /* N of the factors qN packed last that can be seen; or -1 */
     int bulk_waited; /* 1 + the depth at which pieces of weights are known to be there, or 0 */
@@ -78,6 +79,8 @@ typedef struct Run {
     Node *access[8];
     int n, elements;
     int depth; /* of the statement before which it was loaded */
+    bool held; /* it came before: in piece `piece` of `pieces` of an iteration, in hN, N = of */
+    int of, piece, pieces;
 } Run;
 
 /* The vN that a load has come in, together with its neighbours, and which of them it is; -1: it has
@@ -254,6 +257,9 @@ void render_beside(Render *, const Node *);
 bool render_is_short(const Render *, const Node *range, bool *rolled);
 /* Before the wait for kernels before this one: weights that are loaded behind it come first. */
 void render_hold(Render *, const Stmt *wait);
+/* Behind the wait: what an item's sums are made of, if it reads that once more. */
+void render_hold_rows(Render *, const Stmt *wait);
+void render_piece(Render *, const struct Run *);
 const struct HeldLoad *render_held_of(const Render *, const Node *load); /* NULL: it is not one */
 void render_held(Render *, const struct HeldLoad *);
 /* Of iterations that come together: a load, arrays for n of each, and what fills them. */

@@ -30,6 +30,7 @@ typedef struct HeldLoad {
     int nloop, pieces; /* pieces: of a run */
     int64_t words;
     int number;
+    Node *of;   /* the address of the load that was held, of which this one is the same; or NULL */
     bool ahead; /* render_loops.c: by the number of an iteration among those that come together */
 } HeldLoad;
 
@@ -133,13 +134,19 @@ static bool is_word(const HeldLoad *h)
     return h->run && bytes_of(h) == 1 && h->run->hi + 1 == WORD;
 }
 
-static bool is_weight(const Render *r, const Node *n)
+/* A load of what nobody writes meanwhile, and as it stands. */
+static bool is_plain(const Render *r, const Node *n)
 {
     const int64_t arg = n->src[0]->op == OP_BUFFER ? n->src[0]->arg.i : r->narg;
-    return n->nsrc == 3 && arg < r->narg && r->k->args[arg].early && !r->k->args[arg].written &&
+    return n->nsrc == 3 && arg < r->narg && !r->k->args[arg].written &&
            node_is_const_i(n->src[1], 1) && !n->arg.i && n->id < r->l.nknown &&
            !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n) &&
            (!r->nrun || !r->run_of[n->id]) && !render_is_bulk(r, n);
+}
+
+static bool is_weight(const Render *r, const Node *n)
+{
+    return is_plain(r, n) && r->k->args[n->src[0]->arg.i].early;
 }
 
 const HeldLoad *render_held_of(const Render *r, const Node *load)
@@ -262,30 +269,48 @@ static void hold(Render *r, HeldLoad *h)
     put(r, "};\n");
 }
 
+/* What is open behind a statement that begins or ends a loop. */
+static void pass(const Render *r, Open *open, const Stmt *s)
+{
+    bool rolled = true;
+    if (s->kind == STMT_LOOP && open->n < MOST_OPEN) {
+        open->straight[open->n] = !s->from && !s->zero && render_is_short(r, s->node, &rolled) &&
+                                  !rolled && idx_value(s->node->src[0], NULL);
+        open->loop[open->n++] = s->node;
+    } else if (s->kind == STMT_END && open->n) {
+        open->n--;
+    }
+}
+
+static bool is_straight(const Open *open)
+{
+    bool straight = open->n > 0;
+    for (int i = 0; i < open->n; i++)
+        straight &= open->straight[i];
+    return straight;
+}
+
+static bool holds(const Render *r)
+{
+    return r->lang->begin && r->lang->runs && !r->l.tile->tc && !r->l.wide;
+}
+
 /* Of what stands behind the wait. */
 void render_hold(Render *r, const Stmt *wait)
 {
     Open open = {.n = 0};
     r->nheld = 0;
     r->held = NULL;
+    r->walked = NULL;
     render_bulk_begin(r);
-    if (!r->lang->begin || !r->lang->runs || r->l.tile->tc || r->l.wide)
+    if (!holds(r))
         return;
     for (const Stmt *s = wait; s < r->l.stmt + r->l.n; s++) {
-        bool straight = true, rolled = true;
-        for (int i = 0; i < open.n; i++)
-            straight &= open.straight[i];
-        if (s->kind == STMT_LOOP && open.n < MOST_OPEN) {
-            open.straight[open.n] = !s->from && !s->zero && render_is_short(r, s->node, &rolled) &&
-                                    !rolled && idx_value(s->node->src[0], NULL);
-            open.loop[open.n++] = s->node;
-        } else if (s->kind == STMT_END && open.n) {
-            open.n--;
-        } else if (s->kind == STMT_PARTS || s->kind == STMT_LOADER || s->kind == STMT_FILL) {
+        if (s->kind == STMT_PARTS || s->kind == STMT_LOADER || s->kind == STMT_FILL)
             break;
-        } else if (open.n && straight && (s->kind == STMT_LET || s->kind == STMT_UPDATE)) {
+        if (is_straight(&open) && (s->kind == STMT_LET || s->kind == STMT_UPDATE))
             find_held(r, &open, s->kind == STMT_LET ? s->node : update_value(s));
-        }
+        pass(r, &open, s);
     }
     choose_held(r);
     bool streams = false; /* elements alone are few bytes */
@@ -297,6 +322,156 @@ void render_hold(Render *r, const Stmt *wait)
         hold(r, &r->held[i]);
     if (r->nheld)
         r->needs |= NEED_RUN;
+}
+
+/* ---- rows that are read twice ---------------------------------------------------------------- */
+
+/* Loads of sums behind the wait that go along pieces of 16 bytes. */
+typedef struct {
+    HeldLoad *load;
+    int n;
+    Node *turn; /* the loop in which results are stored, or NULL */
+} TermLoads;
+
+/* The open loop along which the load goes through whole pieces, or NULL. */
+static Node *loop_along(const Render *r, const Open *open, const Node *n)
+{
+    Context *c = r->k->c;
+    const int64_t elements = PIECE / dtype_info[n->dtype].bytes;
+    for (int i = open->n; i-- > 0;) {
+        Node *range = open->loop[i], *zero = idx(c, 0);
+        int64_t stride, extent;
+        if (range_stride(c, n->src[2], range, &stride) && stride == 1 &&
+            idx_value(range->src[0], &extent) && extent % elements == 0 &&
+            idx_is(idx_mod(c, substitute(c, n->src[2], 1, &range, &zero), idx(c, elements)), 0))
+            return range;
+    }
+    return NULL;
+}
+
+static void find_terms(Render *r, const Open *open, Node *n, TermLoads *t)
+{
+    if (n->dtype == INGOT_INDEX || n->op == OP_REDUCE || n->op == OP_PROJ)
+        return;
+    const bool wide = n->dtype == INGOT_F32 || n->dtype == INGOT_F16 || n->dtype == INGOT_BF16;
+    bool known = n->op != OP_LOAD || !wide || !is_plain(r, n) || render_held_of(r, n);
+    for (int i = 0; i < t->n && !known; i++)
+        known = t->load[i].load == n;
+    HeldLoad h = {.load = n, .run = known ? NULL : loop_along(r, open, n)};
+    if (h.run && find_counters(r, open, n->src[2], &h)) {
+        const int64_t words = (h.run->hi + 1) * bytes_of(&h) / WORD;
+        h.pieces = (int)(words * WORD / PIECE);
+        h.words = sat_mul(words, count_of(&h));
+        vec_push(r->arena, t->load, t->n, h);
+    }
+    for (uint32_t i = 0; i < n->nsrc; i++)
+        find_terms(r, open, n->src[i], t);
+}
+
+/* Until the first result is stored. */
+static TermLoads term_loads(Render *r, const Stmt *wait)
+{
+    TermLoads t = {NULL, 0, NULL};
+    Open open = {.n = 0};
+    for (const Stmt *s = wait; s < r->l.stmt + r->l.n; s++) {
+        if (s->kind == STMT_PARTS || s->kind == STMT_LOADER)
+            break;
+        if (s->kind == STMT_STORE && s->node->src[0]->op == OP_BUFFER &&
+            s->node->src[0]->arg.i < r->narg) {
+            t.turn = open.n ? open.loop[open.n - 1] : NULL;
+            t.n = open.n > 1 ? 0 : t.n;
+            return t;
+        }
+        if (is_straight(&open) && (s->kind == STMT_LET || s->kind == STMT_UPDATE))
+            find_terms(r, &open, s->kind == STMT_LET ? s->node : update_value(s), &t);
+        pass(r, &open, s);
+    }
+    t.n = 0;
+    return t;
+}
+
+/* Where the load reads when its loop is in iteration `turn`, at element `at` along its pieces. */
+static Node *address(Render *r, const HeldLoad *h, Node *turn, Node *at)
+{
+    Node *from[MOST_LOOPS + 1] = {h->run}, *to[MOST_LOOPS + 1] = {at};
+    for (int i = 0; i < h->nloop; i++) {
+        from[i + 1] = h->loop[i];
+        to[i + 1] = turn;
+    }
+    return substitute(r->k->c, h->load->src[2], h->nloop + 1, from, to);
+}
+
+static bool is_read_at(Render *r, const TermLoads *t, const HeldLoad *h, Run *run)
+{
+    const Node *first = run->access[0];
+    int64_t extent = 1;
+    if (h->nloop > 1 || (h->nloop == 1) != (t->turn != NULL) || h->load->src[0] != first->src[0] ||
+        (t->turn && (!idx_value(t->turn->src[0], &extent) || extent != h->extent[0])))
+        return false;
+    for (int piece = 0; piece < h->pieces; piece++)
+        if (address(r, h, t->turn, idx(r->k->c, (int64_t)piece * run->elements)) == first->src[2]) {
+            run->piece = piece;
+            return true;
+        }
+    return false;
+}
+
+/* An item walks over the elements that it has summed: it has loaded them once. */
+void render_hold_rows(Render *r, const Stmt *wait)
+{
+    enum { MOST_WORDS = 32 }; /* an item's: others are on the processor, too */
+    if (!holds(r) || !r->nrun || r->nheld)
+        return;
+    TermLoads t = term_loads(r, wait);
+    int64_t words = 0;
+    for (int i = 0; i < t.n; i++) {
+        HeldLoad *h = &t.load[i];
+        bool again = false;
+        for (int k = 0; k < r->nrun; k++)
+            if (r->run[k].n == r->run[k].elements && !r->run[k].held &&
+                words + h->words <= MOST_WORDS && is_read_at(r, &t, h, &r->run[k])) {
+                again = r->run[k].held = true;
+                r->run[k].of = i;
+                r->run[k].pieces = h->pieces;
+            }
+        words += again ? h->words : 0;
+        h->of = again ? h->load->src[2] : NULL;
+    }
+    for (int i = 0; i < t.n; i++) {
+        HeldLoad *h = &t.load[i];
+        if (h->of == h->load->src[2]) {
+            hold(r, h);
+            vec_push(r->arena, r->held, r->nheld, *h);
+        }
+    }
+    for (int i = 0; i < t.n; i++) /* another sum over the same row */
+        for (int k = 0; k < t.n && !t.load[i].of; k++) {
+            HeldLoad *h = &t.load[i];
+            const HeldLoad *like = &t.load[k];
+            if (like->of != like->load->src[2] || like->load->src[0] != h->load->src[0] ||
+                h->nloop != like->nloop || h->pieces != like->pieces ||
+                (h->nloop && h->extent[0] != like->extent[0]) ||
+                address(r, like, h->loop[0], h->run) != h->load->src[2])
+                continue;
+            h->number = like->number;
+            h->of = like->of;
+            vec_push(r->arena, r->held, r->nheld, *h);
+        }
+    for (int k = 0; k < r->nrun; k++)
+        r->run[k].of = r->run[k].held ? t.load[r->run[k].of].number : 0;
+    r->walked = r->nheld ? t.turn : NULL;
+    r->needs |= r->nheld ? NEED_RUN : 0;
+}
+
+/* h3[2*turn + 1] */
+void render_piece(Render *r, const Run *run)
+{
+    sb_printf(r->sb, "h%d[", run->of);
+    if (r->walked) {
+        render_range(r, r->walked);
+        sb_printf(r->sb, "*%d + ", run->pieces);
+    }
+    sb_printf(r->sb, "%d]", run->piece);
 }
 
 /* r0_o + r1*4: which of them it is; behind a name or not. */

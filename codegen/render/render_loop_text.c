@@ -48,6 +48,11 @@ static void unroll(Render *r, Node *n, int depth)
         put(r, rolled ? " 1\n" : "\n");
         render_indent(r, depth);
     }
+    if (n == r->walked) { /* what is held are registers */
+        put(r, r->lang->unroll);
+        put(r, "\n");
+        render_indent(r, depth);
+    }
     if (r->l.tile->tc && gathers(r, n)) {
         sb_printf(r->sb, "%s 8\n", r->lang->unroll);
         render_indent(r, depth);

@@ -155,6 +155,13 @@ static void load_run(Render *r, const Run *run, int depth)
         return;
     }
     r->needs |= NEED_RUN;
+    if (run->held) {
+        sb_printf(r->sb, "const %s v%d = igrt_held_%s(", wide ? "float4" : "igrt_eight", r->nvalue,
+                  wide ? "run" : "eight");
+        render_piece(r, run);
+        put(r, ");\n");
+        return;
+    }
     sb_printf(r->sb, "const %s v%d = igrt_%s_%s(a%lld + ", wide ? "float4" : "igrt_eight",
               r->nvalue, wide ? "four" : "eight", given ? "at" : "of",
               (long long)run->buffer->arg.i);

@@ -13,6 +13,15 @@ int64_t kernel_groups(const Kernel *k)
     return n;
 }
 
+bool kernel_is_counted(const Kernel *k)
+{
+    const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
+    bool counted = false;
+    for (int i = 0; i < t->naxis; i++)
+        counted |= t->axis[i].bound == BOUND_GRID && !idx_value(t->axis[i].range->src[0], NULL);
+    return counted;
+}
+
 /* Kernels that are one launch, as functions, and what calls them. */
 static unsigned render_together(StrBuf *sb, const Target *t, const Kernel *k,
                                 const char *function_name)
@@ -21,8 +30,10 @@ static unsigned render_together(StrBuf *sb, const Target *t, const Kernel *k,
     Render r = {.arena = a, .sb = sb, .t = t, .lang = t->language};
     int64_t *end = NEWN(a, int64_t, k->ntogether), first = 0;
     for (int i = 0; i < k->ntogether; i++) {
-        const char *group = arena_printf(a, "%s - %lld", t->language->group, (long long)first);
-        r.needs |= render_one(sb, t, k->together[i], first ? group : t->language->group,
+        const bool counted = kernel_is_counted(k->together[i]);
+        const char *from = counted ? "first" : arena_printf(a, "%lld", (long long)first);
+        const char *group = arena_printf(a, "%s - %s", t->language->group, from);
+        r.needs |= render_one(sb, t, k->together[i], first || counted ? group : t->language->group,
                               arena_printf(a, "%s_%d", function_name, i));
         put(&r, "\n");
         end[i] = first += kernel_groups(k->together[i]);

@@ -103,6 +103,9 @@ bool item_tile(Nest *, const ItemShape *);
 /* gpu_runs.c: opts of what memory decides, by accesses of 16 bytes, and how it wants its weights;
  * false: the nest is of no use. */
 bool choose_run_opts(Nest *, const Buffer *const *bufs, Layout *want);
+/* Does the load go along the range element by element, from a multiple of `run` on? Weights may be
+ * laid so (*lay_out). */
+bool goes_along(const Nest *, Node *load, Node *range, int64_t run, bool *lay_out);
 /* The same of several sums of the same loads, along an axis of their own. */
 bool choose_joint_sums(Nest *, const Buffer *const *bufs);
 /* gpu_reduce.c: along this axis lie few results, which are made of the same loads. */

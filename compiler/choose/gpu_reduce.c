@@ -501,6 +501,95 @@ static ReducedRows rows_of(const Nest *n, const View *v)
     return s;
 }
 
+/* ---- rows in pieces of 16 bytes ---------------------------------------------------------------
+ */
+
+/* The range of results that the reduces do not move with, if there is one. */
+static Node *walked_range(const View *v)
+{
+    Node *along = NULL;
+    int n = 0;
+    for (int i = 0; i < v->nrange; i++)
+        if (range_extent(v->range[i]) != 1 && !is_of_reduces(v, v->range[i])) {
+            along = v->range[i];
+            n++;
+        }
+    return n == 1 ? along : NULL;
+}
+
+/* Does all that is read along the range lie side by side, in whole pieces? *bytes: of the narrowest
+ * element. */
+static bool lies_in_pieces(const Nest *n, const View *v, Node *range, int64_t run, int *bytes)
+{
+    bool good = range_extent(range) > 0 && range_extent(range) % run == 0, lay_out;
+    for (int i = 0; i < v->nload && good; i++)
+        if (depends_on(v->load[i], range)) {
+            const int size = dtype_info[v->load[i]->dtype].bytes;
+            *bytes = size < *bytes ? size : *bytes;
+            good = goes_along(n, v->load[i], range, run, &lay_out) && !lay_out;
+        }
+    return good;
+}
+
+/* And all that is written? */
+static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *bytes)
+{
+    bool good = true;
+    for (int i = 0; i < v->nstore && good; i++) {
+        int64_t stride;
+        const int size = dtype_info[v->store[i]->src[2]->dtype].bytes;
+        *bytes = size < *bytes ? size : *bytes;
+        good = access_stride(n->k, v->store[i], range, &stride) && stride == 1;
+    }
+    return good;
+}
+
+/* Rows that fill a GPU, of which all that is read and written lies side by side: an item takes 16
+ * bytes at a time, of elements of 2 bytes eight.  So many; 1: it cannot. *lanes: items of a row. */
+static int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s, int64_t *lanes)
+{
+    enum { MOST_RUN = 8 };
+    const Machine *m = &n->target->machine;
+    Node *along = walked_range(v);
+    int bytes = 4;
+    if (!m->units || m->access != 16 || !along || s->rows < TOGETHER * m->processors)
+        return 1;
+    bool good =
+        stored_in_pieces(n, v, along, &bytes) && lies_in_pieces(n, v, along, MOST_RUN, &bytes);
+    const int64_t extent = range_extent(along);
+    for (int i = 0; i < v->nreduce && good; i++) {
+        const Node *r = v->reduce[i];
+        Node *terms = r->src[reduce_ranges(r)];
+        good = r->nsrc == reduce_ranges(r) + 1 && range_extent(terms) == extent &&
+               lies_in_pieces(n, v, terms, MOST_RUN, &bytes);
+    }
+    if (!good || (bytes != 2 && bytes != 4))
+        return 1;
+    const int64_t run = m->access / bytes;
+    int64_t items = *lanes;
+    while (items > m->warp && extent % (items * run))
+        items -= m->warp;
+    if (items < m->warp || extent % (items * run))
+        return 1;
+    *lanes = items;
+    return run;
+}
+
+/* Items take turns along the terms, of a piece each. */
+static bool bind_pieces(Nest *n, const Node *r, int64_t lanes, int64_t run, int64_t warp)
+{
+    int at = nest_root(n, r->src[reduce_ranges(r)]);
+    if (n->axis[at].split >= 0) /* what a reduce before has as well */
+        return true;
+    if (n->axis[at].extent > lanes * run) {
+        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, lanes * run))
+            return false;
+        at = nest_last_split(n)->inner;
+    }
+    return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) &&
+           bind_lanes(n, nest_last_split(n)->outer, warp);
+}
+
 /* The terms of rows in the lanes. */
 bool parts_rows(Nest *n, const View *v, int64_t warp)
 {
@@ -528,12 +617,19 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     while (2 * items <= n->target->machine.items &&
            s.terms > (s.rows == 1 && m->units ? LEAST_LOADS : m->loads) * (items / each))
         items *= 2;
+    int64_t pieces = items / each;
+    const int64_t run = s.walked && beside < 0 ? pieces_of_rows(n, v, &s, &pieces) : 1;
     for (int i = 0; i < v->nreduce; i++) {
-        int64_t lanes = bind_terms(n, v->reduce[i], items / each, warp);
+        int64_t lanes = run == 1 ? bind_terms(n, v->reduce[i], items / each, warp)
+                        : bind_pieces(n, v->reduce[i], pieces, run, m->subgroup ? m->subgroup : 1)
+                            ? pieces
+                            : 0;
         if (i && lanes != bound)
             return false;
         bound = lanes;
     }
+    if (run > 1 && !nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, walked_range(v))].name, run))
+        return false;
     if (bound < m->warp / 2 || !bind_rows(n, v, inner, each) || (beside >= 0 && !order_lanes(n)))
         return false;
     /* of few groups all others are free */

@@ -31,9 +31,7 @@ static Node *stored_along(const Nest *n, const View *v)
     return NULL;
 }
 
-/* Does the load go along the range element by element, from a multiple of `run` on? Weights may be
- * laid so (*lay_out). */
-static bool goes_along(const Nest *n, Node *load, Node *range, int64_t run, bool *lay_out)
+bool goes_along(const Nest *n, Node *load, Node *range, int64_t run, bool *lay_out)
 {
     Context *c = n->k->c;
     int64_t stride;

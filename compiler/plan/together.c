@@ -10,6 +10,12 @@
  * touches.  They stay steps, of kernels of their own: the bundle launches them as one
  * (bundle_gpu_together.c).
  *
+ * So are products whose operands come by boxes.  A group has a processor for itself, and what the
+ * last groups of a launch leave idle is the next kernel's:
+ *
+ *     q: 256 groups of 132 processors' two rounds, k: 128, v: 128      2, 1 and 1 rounds
+ *     one launch: groups of k and v are half as long as q's            3
+ *
  * Of several devices the steps of each are such a list. What crosses between these may part a
  * launch again (bundle_gpu_together.c).
  *
@@ -25,7 +31,10 @@ enum { MOST = 4 }; /* kernels of a launch */
 /* What a kernel's launch is, where it may be one with others. */
 typedef struct {
     int items;     /* of a group; 0: it may not */
-    int64_t bytes; /* that a group's items share */
+    int64_t bytes; /* that a group's items share; 0: more than come without being asked for */
+    bool boxes;    /* a group has a processor for itself: ... */
+    bool counted;  /* ... there may be as many as a run says */
+    Trigger trigger;
 } LaunchForm;
 
 static bool waits_early(const Kernel *k)
@@ -37,6 +46,14 @@ static bool waits_early(const Kernel *k)
             return false;
     }
     return waited;
+}
+
+static bool has_boxes(const Kernel *k)
+{
+    bool boxes = false;
+    for (int i = 0; i < k->nopt; i++)
+        boxes |= k->opts[i].tma;
+    return boxes;
 }
 
 static bool counts_groups(const Tile *t)
@@ -51,15 +68,21 @@ static LaunchForm form_of(const Step *s, const Machine *m)
 {
     const Kernel *k = s->kernel;
     LaunchForm f = {0};
+    const bool early = s->kind == STEP_KERNEL && waits_early(k);
     if (s->kind != STEP_KERNEL || k->serial || k->scratch || k->nscalar || k->crosses || s->nway ||
-        !waits_early(k))
+        !(early || has_boxes(k)))
         return f;
     const Tiles tiles = kernel_lower(k);
     const Tile *t = &tiles.tile[0];
     const int64_t bytes = place_offset(tiles.k, k->narg, tiles.k->narg);
-    if (tiles.n == 1 && t->items && !t->cluster && !t->ranks && !t->box && counts_groups(t) &&
-        bytes <= m->shared_static)
-        f = (LaunchForm){tile_group(t), bytes};
+    const bool alone = bytes > m->shared_static, boxes = t->box && alone && !t->quad && !t->stay;
+    if (tiles.n == 1 && t->items && !t->cluster && !t->ranks &&
+        (boxes || (early && !t->box && counts_groups(t) && !alone)))
+        f = (LaunchForm){.items = tile_group(t),
+                         .bytes = boxes ? 0 : bytes,
+                         .boxes = boxes,
+                         .counted = !counts_groups(t),
+                         .trigger = boxes ? t->trigger : TRIGGER_WAITED};
     ingot_context_free(tiles.k->c);
     return f;
 }
@@ -78,7 +101,8 @@ bool steps_meet(const Step *s, const Step *t)
 static bool may_follow(const Block *b, int first, int at, const LaunchForm *f, const Machine *m)
 {
     bool good = at < b->n && at - first < MOST && f[at].items == f[first].items &&
-                b->step[at]->aside == b->step[first]->aside;
+                f[at].boxes == f[first].boxes && f[at].counted == f[first].counted &&
+                f[at].trigger == f[first].trigger && b->step[at]->aside == b->step[first]->aside;
     int64_t bytes = good ? f[at].bytes : 0;
     for (int i = first; i < at && good; i++) {
         bytes += f[i].bytes;

@@ -150,8 +150,9 @@ void shares_begin(Lower *q, Piece *p)
         for (int j = 0; j < n; j++) {
             const NestAxis *x = &nest->axis[leaf[j]];
             const bool free = x->form == AXIS_LOOP && !x->bound && !moves, row = leaf[j] == i;
+            const bool copies = x->form == AXIS_COPIES && (moves || nest->tc);
             bool item = x->bound == BOUND_LANE || x->bound == BOUND_WARP || x->form == AXIS_UNIT;
-            if ((x->extent > 1 && (item || x->form == AXIS_COPIES || free)) ||
+            if ((x->extent > 1 && (item || copies || free)) ||
                 (x->extent < 0 && free && row && !x->within))
                 add_to_walk(q, p, i, leaf[j]);
         }

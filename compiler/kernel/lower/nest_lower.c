@@ -337,7 +337,11 @@ static Node *has_share(Lower *q, const Piece *p)
 /* Every copy of one store: those of the first UPCAST are furthest apart. */
 static void copy_store(Lower *q, Piece *p, Node *store, int copy, bool beside)
 {
-    if (copy < p->ncopies && !p->part) {
+    if (copy < p->ncopies && p->part && lower_is_walked(p, p->copies[copy].axis)) {
+        copy_store(q, p, store, copy + 1, beside);
+        return;
+    }
+    if (copy < p->ncopies) {
         for (int64_t i = 0; i < p->copies[copy].n; i++) {
             p->at[p->copies[copy].axis] = idx(q->c, i);
             copy_store(q, p, store, copy + 1, beside);
