@@ -448,6 +448,11 @@ void c_copy(Render *r, Node *n, bool later)
 
 void c_prefetch(Render *r, Node *n)
 {
+    if (!node_is_const_i(n->src[1], 1)) {
+        put(r, "if (");
+        render_bare(r, n->src[1]);
+        put(r, ") ");
+    }
     sb_printf(r->sb, "igrt_prefetch%s(a%lld + (", tile_streams(r->l.tile) ? "_once" : "",
               (long long)n->src[0]->arg.i);
     render_bare(r, n->src[2]);

@@ -484,22 +484,15 @@ def items(ingot, work):
             "cuda:sm_90a",
             ([("x", F, [1, 48, 14, 14])], block, ("y", F, [1, 48, 14, 14]), weights),
             1e-5,
-        ),
-        beside(
-            ingot,
-            work,
-            "norms",
-            "cuda:sm_90a",
-            (
-                [("x", F, [5, 200])],
-                norms,
-                ("y", F, [5, 200]),
-                [("g", some(200, dtype=np.float32)), ("b", some(200, dtype=np.float32))],
-            ),
-            1e-5,
-            ["__syncthreads();"],
-        ),
+        )
     ]
+    for name, shape, nodes, words in (
+        ("norms", [5, 200], norms, ["__syncthreads();"]),
+        ("rows", [1100, 512], norms[:1], ["igrt_held_run(h", "igrt_four_to("]),
+    ):
+        vectors = [(key, some(shape[1], dtype=np.float32)) for key in "gb"]
+        graph = ([("x", F, shape)], nodes, (nodes[-1][2], F, shape), vectors)
+        told.append(beside(ingot, work, name, "cuda:sm_90a", graph, 1e-5, words))
     print(", ".join(errors(told)))
 
 

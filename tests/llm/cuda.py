@@ -128,6 +128,7 @@ def logits(a, m, at, how):
     assert how != "few processors" or len(GATED.findall(steps)) == m.layers, (
         "gates have kernels of their own"
     )
+    assert not prompts or "int64_t end_0 = " in (bundle / "model.c").read_text(), "q, k, v apart"
     assert not prompts or KEYS.search((bundle / "model.c").read_text()), "keys come by no boxes"
     assert not prompts or len(TWO_SUMS.findall(kernels)) == 3, "queries, keys, gates: one sum each"
     ids = [str(i) for i in (LONG if prompts else PROMPT)]
