@@ -356,24 +356,57 @@ static Bounded eval(Rounding *r, const Step *s, Node *n)
 
 /* ---- an element ------------------------------------------------------------------------------ */
 
-/* The counters of the loops in which this store writes these coordinates; false: in none. */
+/* Ranges times strides, of a coordinate. */
+typedef struct {
+    Node *range[INGOT_MAX_RANK];
+    int64_t stride[INGOT_MAX_RANK];
+    int n;
+} Strided;
+
+/* Divides a coordinate into its terms, the largest stride first, and what is constant of it. */
+static bool strided(const Rounding *r, Node *x, Strided *t, int64_t *constant)
+{
+    int64_t v, stride = 1;
+    if (number(r, x, &v)) {
+        *constant += v;
+        return true;
+    }
+    if (x->op == OP_ADD)
+        return strided(r, x->src[0], t, constant) && strided(r, x->src[1], t, constant);
+    if (x->op == OP_MUL && number(r, x->src[1], &stride))
+        x = x->src[0];
+    if (x->op != OP_RANGE || stride <= 0 || t->n == INGOT_MAX_RANK)
+        return false;
+    int at = t->n++;
+    for (; at > 0 && t->stride[at - 1] < stride; at--) {
+        t->range[at] = t->range[at - 1];
+        t->stride[at] = t->stride[at - 1];
+    }
+    t->range[at] = x;
+    t->stride[at] = stride;
+    return true;
+}
+
+/* The counters of the loops in which this store writes these coordinates; false: in none, or in
+ * more than one. Axes that lie in one, i*8 + j, are read like digits. */
 static bool loops_at(Rounding *r, const Node *store, int rank, const int64_t *coord)
 {
     r->nrange = 0;
     for (int i = 0; i < rank; i++) {
-        Node *x = store->src[first_coord(store) + i];
-        int64_t shift = 0, constant;
-        if (x->op == OP_ADD && number(r, x->src[1], &shift))
-            x = x->src[0];
-        if (number(r, x, &constant)) {
-            if (constant + shift != coord[i])
-                return false;
-            continue;
-        }
-        if (x->op != OP_RANGE || !enter(r, x) || coord[i] < shift ||
-            coord[i] - shift >= r->extent[r->nrange])
+        Strided t = {.n = 0};
+        int64_t constant = 0;
+        if (!strided(r, store->src[first_coord(store) + i], &t, &constant))
             return false;
-        r->at[r->nrange++] = coord[i] - shift;
+        int64_t rest = coord[i] - constant;
+        for (int k = 0; k < t.n; k++) {
+            if (!enter(r, t.range[k]) || rest < 0 || rest / t.stride[k] >= r->extent[r->nrange] ||
+                (k > 0 && t.stride[k] * r->extent[r->nrange] > t.stride[k - 1]))
+                return false;
+            r->at[r->nrange++] = rest / t.stride[k];
+            rest %= t.stride[k];
+        }
+        if (rest)
+            return false;
     }
     return true;
 }
