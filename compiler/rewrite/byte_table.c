@@ -37,8 +37,9 @@ static bool is_of_byte(OfByte *q, Node *n)
 {
     if (uniform(n))
         return true;
-    if (!q->left--)
+    if (q->left <= 0)
         return false;
+    q->left--;
     bool good = is_table(n) || (op_is_alu(n->op) && n->op != OP_CUSTOM);
     Node *byte = q->byte;
     const int cost = q->cost;
