@@ -281,9 +281,9 @@ static bool tiles(Nest **tiled, const View *v, const Buffer *const *bufs, int ro
         done = parts_contraction(one, v, rows, columns, items, fours) && !nest_fits(one);
         (void)keep(tiled, one, done);
     }
-    if (done)
+    if (done && fours < 0) /* fours_laid_out() has said how bytes lie */
         parts_layouts(*tiled, v, bufs, rows, columns, want);
-    else if (!small && rows >= 0 && (*tiled)->axis[rows].extent >= ITEMS &&
+    else if (!done && !small && rows >= 0 && (*tiled)->axis[rows].extent >= ITEMS &&
              (*tiled)->k->flops >= LEAST_WORK)
         done = contraction(*tiled, v, rows, columns, fours);
     return done;

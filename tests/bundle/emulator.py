@@ -310,6 +310,10 @@ def byte_products(ingot, work):
                 [unit, copy],
             )
         )
+    # Four taps at once, of weights that the results beside do not move with: they lie as they are.
+    node, weights = quantized("QLinearConv", "x", "y", (24, 5, 4), (U, I, U), (0, 0, 5))
+    sound = ([("x", U, [1, 5, 39])], [node], ("y", U, [1, 24, 36]), weights)
+    told.append(beside(ingot, work, "taps", "cuda:sm_80", sound, 0, ["igrt_dot_u8_i8("]))
     first, of_first = quantized(
         "QLinearConv", "x", "p", (32, 1, 3, 3), (I, I, I), (-9, 0, -128), group=32, **edge
     )
