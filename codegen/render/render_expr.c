@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel.h"
 #include "render.h"
 
 const char *render_type(Render *r, ingot_dtype d)
@@ -393,7 +394,15 @@ static bool is_beside_number(const Node *n, const Node *operand)
     return c->op == OP_CONST && fabs(node_float(c)) >= 0.5;
 }
 
-/* Of which tanh(x) are all users such sums, or make its square for them?  By id. */
+/* Is all that counts of its operand how little that is, as of log(1 - tanh(x)^2)? */
+static bool wants_small(const Node *n)
+{
+    return n->op == OP_LOG || n->op == OP_SQRT || n->op == OP_POW ||
+           (n->op == OP_DIV && n->src[1]->op != OP_CONST);
+}
+
+/* Of which tanh(x) are all users such sums, or make its square for them, and none of what these
+ * become has to be exact where it is little?  By id. */
 static void find_tanh(Render *r)
 {
     Node **node = NEWN(r->arena, Node *, r->l.n + 1), **order;
@@ -414,6 +423,10 @@ static void find_tanh(Render *r)
             if (t->op == OP_TANH && !squares && !is_beside_number(order[i], x))
                 r->near[t->id] = false;
         }
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n && r->near[order[i]->id]; j++)
+            r->near[order[i]->id] = !wants_small(order[j]) ||
+                                    !depends_on(order[j]->src[order[j]->op == OP_DIV], order[i]);
 }
 
 /* tanh(x) of a GELU, and of its gradient. */

@@ -212,7 +212,21 @@ def stays(ingot, work):
     made = [("x", H, [900, 512]), ("z", H, [900, 256])], nodes, ("y", H, [900, 256]), weights
     loop = "block += 2, turn += 8)"
     wanted = [loop, "igrt_free(", "igrt_tanh_near_f32("]
+    # log(1 - tanh(x)^2): how little the difference is counts
+    squashed = [
+        ("Mul", ["x", "eight"], "s"),
+        ("Tanh", ["s"], "t"),
+        ("Mul", ["t", "t"], "u"),
+        ("Sub", ["one", "u"], "d"),
+        ("Add", ["d", "little"], "e"),
+        ("Log", ["e"], "l"),
+        ("Cast", ["l"], "y", {"to": H}),
+    ]
+    numbers = [("eight", [8]), ("one", [1]), ("little", [1e-6])]
+    logs = [(name, np.float32(x)) for name, x in numbers]
+    density = [("x", F, [33, 20])], squashed, ("y", H, [33, 20]), logs
     return [
+        beside(ingot, work, "squashed", "two", density, 5e-3),
         beside(ingot, work, "stay", "two", made, 2e-3, wanted),
         sized(ingot, work, "sized_stay", "two", (300, 512, 512), 700, [loop]),
     ]
