@@ -80,7 +80,26 @@ static void token(void)
     model_decode_outputs out = {.logits = logits};
     check(model_decode(&ctx, &in, &out), "decode");
 }
-/* weights, a file for logits, then numbers: of tokens in the cache, or -n for a prompt of n */
+/* For each line of stdin, how long the graph of a prompt of n took each of 12 times
+ * (prompt_turns.py). */
+static void serve(int n)
+{
+    char line[16];
+    for (int i = 0; i < 3; i++) {
+        check(model_keep_past(&ctx, 0), "keep_past");
+        prompt(n);
+    }
+    for (puts("ready"); !fflush(stdout) && fgets(line, sizeof line, stdin); puts(""))
+        for (int k = 0; k < 12; k++) {
+            check(igrt_cu_finish(&ctx.gpu), "finish");
+            const double begin = now();
+            check(igrt_cu_replay(&ctx.gpu, &ctx.record), "replay");
+            check(igrt_cu_finish(&ctx.gpu), "finish");
+            printf("%.6f ", now() - begin);
+        }
+}
+/* weights, a file for logits, then numbers: of tokens in the cache, or -n for a prompt of n; or
+ * "serve" and n */
 int main(int argc, char **argv)
 {
     FILE *f = fopen(argv[1], "rb"), *results = fopen(argv[2], "wb");
@@ -93,6 +112,10 @@ int main(int argc, char **argv)
     check(model_init(&ctx, &config), "init");
     for (int i = 0; i < STEP; i++)
         ids[i] = (i * 7919 + 13) % WORDS;
+    if (argc == 5 && !strcmp(argv[3], "serve")) {
+        serve(atoi(argv[4]));
+        argc = 0;
+    }
     for (int i = 3; i < argc; i++) {
         const int n = atoi(argv[i]);
         check(model_keep_past(&ctx, 0), "keep_past");
