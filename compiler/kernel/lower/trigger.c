@@ -95,12 +95,14 @@ static void ask_early(Linear *l, const Kernel *k, int at)
     bool *needed = NEWN(a, bool, k->c->nnode + 1);
     Stmt *out = NEWN(a, Stmt, l->n + 1);
     int n = 0, end = stmt_end(l->stmt, loop);
+    bool known = true; /* places that the kernel before says are not known yet */
     for (int i = loop + 1; i < end; i++)
-        if (is_copy(&l->stmt[i])) {
-            mark(needed, l->stmt[i].node->src[2]->src[1]);
-            mark(needed, l->stmt[i].node->src[2]->src[2]);
+        for (int j = 1; j <= 2 && is_copy(&l->stmt[i]); j++) {
+            const Node *of = l->stmt[i].node->src[2]->src[j];
+            known &= !depends[of->id];
+            mark(needed, of);
         }
-    for (int i = at + 1; i < loop; i++) { /* what addresses are made of */
+    for (int i = at + 1; i < loop && known; i++) { /* what addresses are made of */
         const Stmt s = l->stmt[i];
         if (s.kind == STMT_LET && needed[s.node->id] && !depends[s.node->id] && !s.depth) {
             stmt_remove(l, i, 1);
@@ -119,7 +121,7 @@ static void ask_early(Linear *l, const Kernel *k, int at)
         out[n++] = s;
     }
     out[n++] = l->stmt[end];
-    stmt_insert(l, at, out, n);
+    stmt_insert(l, at, out, known ? n : 0);
     arena_free(a);
 }
 
