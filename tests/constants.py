@@ -193,6 +193,10 @@ BELOW_REASONS = {
     },
     "kernel/nest_check.c": {"OTHERS": "nvcc: registers of an item for all but sums"},
     "kernel/opt/opt.h": {"MAX_RANGES": "bits of a word"},
+    "kernel/lower/trigger.c": {
+        "MOST_BYTES": "what a group asks for before its wait: more is in the way of its own copies"
+    },
+    "kernel/opt/opt_trigger.c": {"MOST": "a bound of what a .sched may ask for"},
     "kernel/opt/opt_order.c": {"MAX_PARTS": "a bound of what a .sched may ask for"},
     "kernel/opt/opt_vector.c": {"16": "lanes of the widest vector types that igrt_vec.h has"},
     "kernel/opt_text.c": {

@@ -553,7 +553,7 @@ static int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s
     const Machine *m = &n->target->machine;
     Node *along = walked_range(v);
     int bytes = 4;
-    if (!m->units || m->access != 16 || !along || v->nstore > 1 ||
+    if (!m->units || m->access != 2 * MOST_RUN || !along || v->nstore > 1 ||
         s->rows < TOGETHER * m->processors)
         return 1;
     bool good =
@@ -623,9 +623,8 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     const int64_t run = s.walked && beside < 0 ? pieces_of_rows(n, v, &s, &pieces) : 1;
     for (int i = 0; i < v->nreduce; i++) {
         int64_t lanes = run == 1 ? bind_terms(n, v->reduce[i], items / each, warp)
-                        : bind_pieces(n, v->reduce[i], pieces, run, m->subgroup ? m->subgroup : 1)
-                            ? pieces
-                            : 0;
+                        : bind_pieces(n, v->reduce[i], pieces, run, warp) ? pieces
+                                                                          : 0;
         if (i && lanes != bound)
             return false;
         bound = lanes;

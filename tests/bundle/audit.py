@@ -175,6 +175,7 @@ def run_time(work):
     top, _ = g.op("TopK", g.op("MatMul", x, g.weight(6, 8)), k, n=2, axis=1)
     g.output("top", top, models.F, "n", "k")
     g.output("where", g.op("NonZero", x), models.I, 2, "count")
+    g.output("others", g.op("NonZero", top), models.I, 2, "more")
     g.output("rows", g.op("Gather", x, g.op("Squeeze", g.op("ArgMax", x, axis=0))), models.F, 6, 6)
     g.output("both", g.op("MatMul", x, g.op("Transpose", x)), models.F, "n", "n")
     (work / "run_time.onnx").write_bytes(g.bytes())

@@ -327,7 +327,7 @@ static const FigureRow rows[] = {
     {"file", HALVES, "cuda:sm_90a", 0.25},
     {"item_registers", HALVES, "cuda:sm_80", 0.25},
     {"group", BYTES, "cuda:sm_90a", 0.0625},
-    {"loads", ATTENTION_HALVES, "cuda:sm_90a", 0.0625},
+    {"loads", SUMMED_TWICE, "cuda:sm_90a", 0.25},
     {"access", VECTOR, "cuda:sm_90a", 4},
     {"sector", BYTES, "cuda:sm_90a", 16},
     {"items", HALVES, "cuda:sm_90a", 0.0625},
