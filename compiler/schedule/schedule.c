@@ -50,6 +50,16 @@ static bool has_value(Sched *s, Node *n)
     return i->buffer || i->scalar || i->tuple;
 }
 
+/* A call is told the sizes of its results, so it comes after what sets them: but for those that it
+ * sets itself. */
+static void push_result_sizes(ScheduleWalk *w, const Call *call)
+{
+    for (int i = 0; i < call->n_out; i++)
+        for (int axis = 0; axis < call->out[i].rank; axis++)
+            if (!call_decides(call, call->out[i].dims[axis]))
+                vec_push(w->a, w->stack, w->nstack, call->out[i].dims[axis]);
+}
+
 /* Nodes of the block in order of evaluation, sources first; stops at values that exist already.  A
  * run-time integer that a step sets depends on that step. */
 static void walk_block(ScheduleWalk *w, Node *root)
@@ -73,6 +83,8 @@ static void walk_block(ScheduleWalk *w, Node *root)
                 vec_push(a, w->stack, w->nstack, setter);
             if (n->op == OP_LOOP && ((const Loop *)n->arg.ptr)->trip)
                 vec_push(a, w->stack, w->nstack, ((const Loop *)n->arg.ptr)->trip);
+            if (n->op == OP_CALL)
+                push_result_sizes(w, n->arg.ptr);
             for (uint32_t i = n->nsrc; i-- > 0;)
                 if (w->state[n->src[i]->id] != DONE)
                     vec_push(a, w->stack, w->nstack, n->src[i]);

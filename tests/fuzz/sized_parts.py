@@ -355,8 +355,15 @@ def top(d):
     r, x = d.r, d.pick(1, 4)
     axis, largest = r.randrange(d.rank(x)), r.randint(0, 1)
     k = r.randint(0, min(4, min(d.sizes(x, axis))))
-    if r.random() < 0.3:  # a sort of all
+    how = r.random()
+    if how < 0.3:  # a sort of all
         s = d.add("Shape", [x], lambda a: np.array(a.shape[axis:][:1]), start=axis, end=axis + 1)
+    elif how < 0.5:  # so many as an input says
+        s = d.add(
+            "Clip",
+            [d.input([1], np.int64), d.const(0), d.const(k)],
+            lambda a, u, v: np.clip(a, u, v),
+        )
     else:
         s = d.const([k])
 

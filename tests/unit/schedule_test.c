@@ -109,6 +109,31 @@ static void states_that_grow(void **state)
     ingot_context_free(c);
 }
 
+/* A call whose results have a size that another call reads comes after that one, though it has none
+ * of its results for an operand. */
+static void calls_of_read_sizes(void **state)
+{
+    (void)state;
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_tensor *k = ingot_input(c, "k", INGOT_I64, 0, NULL), *best[2];
+    ingot_topk(c, variable(c, "x", ROWS, WIDTH), ingot_read_dim(c, k, "best", 0, WIDTH), 1, true,
+               best);
+    ingot_output(c, "best", best[0]);
+    Plan *p = schedule(c, 2, target_find("c"));
+    assert_non_null(p);
+    int read = 0, sorted = 0;
+    for (int i = 0; i < p->main.n; i++) {
+        read += !strcmp(p->main.step[i]->name, "readint");
+        if (!strcmp(p->main.step[i]->name, "topk")) {
+            assert_int_equal(read, 1);
+            sorted++;
+        }
+    }
+    assert_int_equal(sorted, 1);
+    plan_free(p);
+    ingot_context_free(c);
+}
+
 static void states_that_cannot_grow(void **state)
 {
     (void)state;
@@ -131,6 +156,7 @@ int main(void)
         cmocka_unit_test(what_stays_apart),
         cmocka_unit_test(divided_axes),
         cmocka_unit_test(states_that_grow),
+        cmocka_unit_test(calls_of_read_sizes),
         cmocka_unit_test(states_that_cannot_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
