@@ -147,9 +147,8 @@ static bool is_wide_place(const Render *r, const Kernel *k, int place)
 static void places(Render *r, const Kernel *k, bool group)
 {
     const bool asked = group && gpu_shared(r->k, k->narg, r->t) > 0;
-    bool boxes = false; /* what is swizzled begins at a multiple of eight lines */
-    for (int i = 0; i < k->nopt; i++)
-        boxes |= k->opts[i].tma;
+    /* what is swizzled begins at a multiple of eight lines */
+    const bool boxes = kernel_has_boxes(k);
     const char *local = boxes ? r->lang->c->lines_word : r->lang->c->local_word;
     const char *shared = boxes ? "shared_boxes" : "shared";
     if (asked)

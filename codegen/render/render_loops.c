@@ -92,13 +92,11 @@ static void part(Render *r, Node *range, int depth)
     sb_printf(r->sb, "_%d + ahead;\n", TOGETHER);
 }
 
-/* The gate of all stores up to the end of the loop that s is in, which has a name; NULL: there is
- * no such. */
-static Node *gate_behind(Render *r, const Stmt *s)
+/* The gate of all that is stored there, in loops or not; NULL: it has none, or several. */
+static Node *gate_of_stores(const Stmt *from, const Stmt *end)
 {
-    const Stmt *const end = r->l.stmt + r->l.n;
     Node *gate = NULL;
-    for (const Stmt *t = s; t < end && t->depth >= s->depth; t++) {
+    for (const Stmt *t = from; t < end; t++) {
         if (t->kind != STMT_LET && t->kind != STMT_ACC && t->kind != STMT_UPDATE &&
             t->kind != STMT_LOOP && t->kind != STMT_END && t->kind != STMT_STORE)
             return NULL;
@@ -108,24 +106,24 @@ static Node *gate_behind(Render *r, const Stmt *s)
             return NULL;
         gate = t->node->src[1];
     }
+    return gate;
+}
+
+/* That of all stores up to the end of the loop that s is in, which has a name; NULL: there is no
+ * such. */
+static Node *gate_behind(Render *r, const Stmt *s)
+{
+    const Stmt *end = s;
+    while (end < r->l.stmt + r->l.n && end->depth >= s->depth)
+        end++;
+    Node *gate = gate_of_stores(s, end);
     return gate && gate->op != OP_CONST && is_named(r, gate) ? gate : NULL;
 }
 
-/* Where the gate of all that a loop stores gets its name, among the first values; NULL: it has
- * none. */
+/* Where that of all that a loop stores gets its name, among the first values; NULL: nowhere. */
 static const Stmt *gate_in(const Stmt *s, const Stmt *end)
 {
-    const Node *gate = NULL;
-    for (const Stmt *t = s + 1; t < end; t++) {
-        if (t->kind != STMT_LET && t->kind != STMT_ACC && t->kind != STMT_UPDATE &&
-            t->kind != STMT_LOOP && t->kind != STMT_END && t->kind != STMT_STORE)
-            return NULL;
-        if (t->kind != STMT_STORE)
-            continue;
-        if (t->node->op != OP_STORE || (gate && gate != t->node->src[1]))
-            return NULL;
-        gate = t->node->src[1];
-    }
+    const Node *gate = gate_of_stores(s + 1, end);
     const Stmt *t = s + 1;
     while (t < end && t->kind == STMT_LET && t->node != gate)
         t++;

@@ -218,6 +218,8 @@ struct Kernel {
 };
 /* IMAGE: is this argument one? */
 bool kernel_takes_image(const Kernel *, int64_t arg);
+/* Do boxes bring operands (STAGE .. move tma)? */
+bool kernel_has_boxes(const Kernel *);
 
 /* flatten.c: the roots with every coordinate tuple replaced by one offset in elements. */
 void flatten_addresses(Arena *, const Kernel *, int n, Node *const *roots, Node **flat);

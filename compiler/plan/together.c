@@ -48,14 +48,6 @@ static bool waits_early(const Kernel *k)
     return waited;
 }
 
-static bool has_boxes(const Kernel *k)
-{
-    bool boxes = false;
-    for (int i = 0; i < k->nopt; i++)
-        boxes |= k->opts[i].tma;
-    return boxes;
-}
-
 static bool counts_groups(const Tile *t)
 {
     for (int i = 0; i < t->naxis; i++)
@@ -70,7 +62,7 @@ static LaunchForm form_of(const Step *s, const Machine *m)
     LaunchForm f = {0};
     const bool early = s->kind == STEP_KERNEL && waits_early(k);
     if (s->kind != STEP_KERNEL || k->serial || k->scratch || k->nscalar || k->crosses || s->nway ||
-        !(early || has_boxes(k)))
+        !(early || kernel_has_boxes(k)))
         return f;
     const Tiles tiles = kernel_lower(k);
     const Tile *t = &tiles.tile[0];

@@ -1,6 +1,14 @@
 /* opt_stage.c - STAGE and PREFETCH: where what is read lies before it is used. */
 #include "opt.h"
 
+bool kernel_has_boxes(const Kernel *k)
+{
+    bool boxes = false;
+    for (int i = 0; i < k->nopt; i++)
+        boxes |= k->opts[i].tma;
+    return boxes;
+}
+
 /* A loop over results inside of the axis reads the same again. */
 static bool reads_again(const Nest *n, Node *load, int axis)
 {
