@@ -219,7 +219,7 @@ static void read_longrope(HfFolder *h, const Json *rope, int64_t turned)
     const double most = number(h, h->config, "max_position_embeddings", 1),
                  original = number(h, h->config, "original_max_position_embeddings",
                                    number(h, rope, "original_max_position_embeddings", most)),
-                 longer = most / original;
+                 longer = number(h, rope, "factor", most / original);
     if (!(original > 1)) {
         gguf_fault(h->m, INGOT_INVALID, "original_max_position_embeddings",
                    "a context of %g is none", original);
@@ -229,38 +229,99 @@ static void read_longrope(HfFolder *h, const Json *rope, int64_t turned)
     listed_divisors(h, rope, "short_factor", "rope_factors_short.weight", turned);
     put_whole(h, "rope.scaling.original_context_length", original);
     hf_key_real(h, "rope.scaling.attn_factor",
-                longer > 1 ? sqrt(1 + log(longer) / log(original)) : 1);
+                number(h, rope, "attention_factor",
+                       longer > 1 ? sqrt(1 + log(longer) / log(original)) : 1));
 }
 
-static void refuse_others(HfFolder *h, const Json *rope, const char *type, const char *const *known)
+/* Of YaRN: the size of cos and sin for contexts that are longer by the factor. */
+static double yarn_size(double factor, double weight)
 {
-    for (const Json *v = rope->item; v; v = v->next) {
-        int i = 0;
-        while (known[i] && strcmp(known[i], v->name) != 0)
-            i++;
-        if (!known[i] && !says_none(v))
-            gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_scaling", "'%s' of type '%s' is not known",
-                       v->name, type);
-    }
+    return factor > 1 ? 1 + 0.1 * weight * log(factor) : 1;
 }
 
-static void read_rope(HfFolder *h)
+static void read_yarn(HfFolder *h, const Json *rope)
+{
+    const double factor = number(h, rope, "factor", 1), told = number(h, rope, "mscale", 0),
+                 all = number(h, rope, "mscale_all_dim", 0), size = yarn_size(factor, 1),
+                 by_scales = told != 0 && all != 0
+                                 ? yarn_size(factor, told) / yarn_size(factor, all)
+                                 : size,
+                 wanted = number(h, rope, "attention_factor", by_scales);
+    const Json *whole = find(rope, "truncate");
+    if (wanted != size) /* readers of the file multiply by `size` themselves */
+        hf_key_real(h, "rope.scaling.attn_factor", wanted / size);
+    if (find(rope, "beta_fast"))
+        hf_key_real(h, "rope.scaling.yarn_beta_fast", number(h, rope, "beta_fast", 0));
+    if (find(rope, "beta_slow"))
+        hf_key_real(h, "rope.scaling.yarn_beta_slow", number(h, rope, "beta_slow", 0));
+    if (whole && whole->kind != JSON_TRUE)
+        gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_scaling",
+                   "'truncate' of type 'yarn' may only be true");
+}
+
+/* What a key that is not known changes where it is false or 0 is not known either: "truncate" is
+ * true where it is not there. */
+static void refuse_others(HfFolder *h, const Json *rope, const char *type)
 {
     static const char *const known[] = {"rope_type",
                                         "type",
                                         "rope_theta",
                                         "factor",
+                                        "attention_factor",
                                         "low_freq_factor",
                                         "high_freq_factor",
                                         "original_max_position_embeddings",
                                         "beta_fast",
                                         "beta_slow",
+                                        "mscale",
+                                        "mscale_all_dim",
+                                        "truncate",
                                         "long_factor",
                                         "short_factor",
                                         "partial_rotary_factor",
                                         NULL};
+    for (const Json *v = rope->item; v; v = v->next) {
+        int i = 0;
+        while (known[i] && strcmp(known[i], v->name) != 0)
+            i++;
+        if (!known[i] && v->kind != JSON_NULL)
+            gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_scaling", "'%s' of type '%s' is not known",
+                       v->name, type);
+    }
+}
+
+static const char *rope_type(const Json *rope)
+{
+    return json_text(find(rope, "rope_type"), json_text(find(rope, "type"), "default"));
+}
+
+/* Gemma 3 as it is written today: {"full_attention": {..}, "sliding_attention": {..}}. The first is
+ * what there is to read; layers with a window have an own base, and angles that are not scaled. */
+static const Json *rope_of_full_layers(HfFolder *h, const Json *rope)
+{
+    const Json *full = find(rope, "full_attention"), *window = find(rope, "sliding_attention");
+    if (strcmp(h->arch, "gemma3") != 0 || !full || full->kind != JSON_OBJECT)
+        return rope;
+    for (const Json *v = rope->item; v; v = v->next)
+        if (v != full && v != window && v->kind != JSON_NULL)
+            gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_parameters", "'%s' is not known", v->name);
+    if (!window)
+        return full;
+    refuse_others(h, window, rope_type(window));
+    if (strcmp(rope_type(window), "default") != 0 ||
+        number(h, window, "partial_rotary_factor", 1) != 1)
+        gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_parameters",
+                   "layers with a window may only have rope of type 'default'");
+    if (find(window, "rope_theta"))
+        hf_key_real(h, "rope.freq_base_swa", number(h, window, "rope_theta", 0));
+    return full;
+}
+
+static void read_rope(HfFolder *h)
+{
     const Json *scaling = find(h->config, "rope_scaling"),
-               *rope = scaling ? scaling : find(h->config, "rope_parameters");
+               *told = scaling ? scaling : find(h->config, "rope_parameters"),
+               *rope = rope_of_full_layers(h, told);
     const double part = number(h, h->config, "partial_rotary_factor",
                                number(h, rope, "partial_rotary_factor", 1)),
                  size = head_size(h);
@@ -277,8 +338,8 @@ static void read_rope(HfFolder *h)
         hf_key_real(h, "rope.freq_base", base);
     if (!rope)
         return;
-    const char *type = json_text(find(rope, "rope_type"), json_text(find(rope, "type"), "default"));
-    refuse_others(h, rope, type, known);
+    const char *type = rope_type(rope);
+    refuse_others(h, rope, type);
     if (!strcmp(type, "llama3")) {
         llama3_divisors(h, rope, base, turned);
     } else if (!strcmp(type, "longrope") || !strcmp(type, "su")) {
@@ -289,10 +350,8 @@ static void read_rope(HfFolder *h)
         if (find(rope, "original_max_position_embeddings"))
             put_whole(h, "rope.scaling.original_context_length",
                       number(h, rope, "original_max_position_embeddings", 0));
-        if (find(rope, "beta_fast"))
-            hf_key_real(h, "rope.scaling.yarn_beta_fast", number(h, rope, "beta_fast", 0));
-        if (find(rope, "beta_slow"))
-            hf_key_real(h, "rope.scaling.yarn_beta_slow", number(h, rope, "beta_slow", 0));
+        if (!strcmp(type, "yarn"))
+            read_yarn(h, rope);
     } else if (strcmp(type, "default") != 0) {
         gguf_fault(h->m, INGOT_UNSUPPORTED, "rope_scaling",
                    "'%.40s' is not supported, only default, linear, yarn, llama3 and longrope",

@@ -4,6 +4,7 @@
     folder.py --ingot build/ingot --logits build/tests/gguf_logits --build build/tests/gguf_build    6 s
 
     families  of each, a tiny model as a GGUF file in f32 and as a folder: the same logits
+    same      two ways in which config.json says the same of rope: the same logits
     types     --weights-type: the same bytes of weights as a GGUF file quantised by llama.cpp's rules
     text      tokenizer.json (byte-level, SentencePiece): the same vocabulary as the keys of a file
     refused   what is not known, or leads out of the folder, is refused by name
@@ -40,6 +41,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
 }
+OLD_BASES = ("rope_theta", "rope_local_base_freq")
 # what config.json says beside COMMON
 CONFIGS = {
     "llama": {"partial_rotary_factor": 0.5, "rope_scaling": LLAMA3},
@@ -210,6 +212,52 @@ def families(program, work):
         # in all of a head or not in all layers, scores are sums in another order
         if error > (2e-5 if m.facts.get("turns") else 0):
             sys.exit(f"{family}: a folder has other logits than the file of the same weights")
+
+
+def same(program, work):
+    """What newer files say where older ones say nothing, or say it elsewhere."""
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+    size = 1 + 0.1 * np.log(4.0)
+    small, large = 1 + 0.07 * np.log(4.0), 1 + 0.13 * np.log(4.0)
+    in_layers = {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 5000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 700.0},
+    }
+    flat = {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 5000.0}
+    longer = float(np.sqrt(1 + np.log(3.0) / np.log(32)))
+    lists = {"long_factor": [1.5] * (HEAD // 2), "short_factor": [1.0] * (HEAD // 2)}
+    long = {"type": "longrope", "original_max_position_embeddings": 32, **lists}
+    cases = [
+        ("qwen3", {"rope_scaling": yarn}, {"rope_scaling": {**yarn, "attention_factor": size}}),
+        ("qwen3", {"rope_scaling": yarn}, {"rope_scaling": {**yarn, "truncate": True}}),
+        (
+            "qwen3",
+            {"rope_scaling": {**yarn, "mscale": 0.7, "mscale_all_dim": 1.3}},
+            {"rope_scaling": {**yarn, "attention_factor": small / large}},
+        ),
+        (
+            "gemma3",
+            {**flat, "rope_local_base_freq": 700.0},
+            {"rope_scaling": None, "rope_parameters": in_layers, **dict.fromkeys(OLD_BASES)},
+        ),
+        (
+            "qwen3",
+            {"rope_scaling": {**long, "factor": 3.0}},
+            {"rope_scaling": {**long, "attention_factor": longer}},
+        ),
+    ]
+    for i, (family, *ways) in enumerate(cases):
+        m = model(family)
+        one, other = (
+            decoder.numbers([program, write_folder(work / f"same{i}{j}", m, **way), *PROMPT])
+            for j, way in enumerate(ways)
+        )
+        plain = decoder.numbers([program, work / family, *PROMPT])
+        if abs(one - other).max() > 1e-6 * np.ptp(one):
+            sys.exit(f"{family}: {ways[0]} and {ways[1]} are different networks")
+        if i > 1 and abs(one - plain).max() < 1e-5 * np.ptp(one):
+            sys.exit(f"{family}: {ways[0]} changes nothing")
+    print(f"{len(cases)} pairs of config.json are the same network each")
 
 
 def quantised(x, kind):
@@ -413,6 +461,14 @@ def refused(ingot, work):
         (with_facts(num_attention_heads="x"), "'num_attention_heads': its value is no number"),
         (with_facts(rope_scaling={"type": "dynamic"}), "'rope_scaling': 'dynamic' is not supp"),
         (
+            with_facts(rope_scaling={"type": "yarn", "factor": 4.0, "truncate": False}),
+            "'rope_scaling': 'truncate' of type 'yarn' may only be true",
+        ),
+        (
+            with_facts(rope_scaling={"type": "linear", "factor": 4.0, "other": False}),
+            "'rope_scaling': 'other' of type 'linear' is not known",
+        ),
+        (
             with_facts(intermediate_size=128),
             "'model.layers.0.mlp.gate_proj.weight': it is [256,256]",
         ),
@@ -492,6 +548,7 @@ def main():
     with tempfile.TemporaryDirectory() as t:
         work = pathlib.Path(t)
         families(logits, work)
+        same(logits, work)
         types(ingot, logits, work)
         text(ingot, work)
         refused(ingot, work)
