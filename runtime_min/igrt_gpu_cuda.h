@@ -33,6 +33,8 @@ static inline igrt_status igrt_gpu_load(igrt_gpu *g, const char *const *image, i
     (void)flush;
     for (int i = 0; i < n && status == IGRT_ERR_BUILD; i++)
         status = igrt_cu_module(g, image[i], program, NULL, 0);
+    if (status == IGRT_OK)
+        g->error = 0; /* those before it were for others */
     return status;
 }
 

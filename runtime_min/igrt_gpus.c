@@ -8,7 +8,11 @@
 #include <string.h>
 
 /* From cuda.h. */
-enum { CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704, CU_EVENT_DISABLE_TIMING = 2 };
+enum {
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+    CU_EVENT_DISABLE_TIMING = 2
+};
 
 static int gpus_find(const igrt_cu *cu, igrt_gpus *all)
 {
@@ -68,11 +72,32 @@ static igrt_cu *gpus_at(igrt_cu *first, igrt_cu *beside, int device)
     return device ? &beside[device - 1] : first;
 }
 
+/* Device i; where an earlier one is the same GPU, in that one's stream. */
+static igrt_status gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int i,
+                             const igrt_config *config)
+{
+    char name[64];
+    igrt_cu *const gpu = gpus_at(first, beside, i);
+    gpus_name(config->gpu, i, name, sizeof name);
+    igrt_status status = igrt_cu_open(gpu, NULL, i ? NULL : config->stream, name);
+    for (int j = 0; j < i && status == IGRT_OK; j++) {
+        const igrt_cu *const same = gpus_at(first, beside, j);
+        if (same->context != gpu->context)
+            continue;
+        igrt_cu_close(gpu);
+        status = igrt_cu_open(gpu, same->context, same->stream, NULL);
+        gpu->device = same->device;
+        all->shared = 1;
+        break;
+    }
+    return status;
+}
+
 igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int n_devices,
                            const igrt_config *config, igrt_fault *fault)
 {
-    char name[64];
     igrt_status status = IGRT_OK;
+    memset(all, 0, sizeof *all);
     memset(first, 0, sizeof *first);
     memset(beside, 0, (size_t)(2 * n_devices - 1) * sizeof *beside);
     if (config->device) {
@@ -82,11 +107,10 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
         return IGRT_ERR_CONFIG;
     }
     for (int i = 0; i < n_devices && status == IGRT_OK; i++) {
-        igrt_cu *const gpu = gpus_at(first, beside, i);
-        gpus_name(config->gpu, i, name, sizeof name);
-        status = igrt_cu_open(gpu, NULL, i ? NULL : config->stream, name);
-        if (status != IGRT_OK && i)
-            (void)gpus_fail(fault, gpu->error, "there are fewer GPUs than the model is for");
+        status = gpus_open(all, first, beside, i, config);
+        const int error = gpus_at(first, beside, i)->error;
+        if (status != IGRT_OK && i && error == CUDA_ERROR_NO_DEVICE)
+            (void)gpus_fail(fault, error, "there are fewer GPUs than the model is for");
     }
     if (status == IGRT_OK && !gpus_find(first, all))
         return gpus_fail(fault, 0, "the CUDA driver is too old for several GPUs");
@@ -97,6 +121,27 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
         status = igrt_cu_open(&beside[n_devices - 1 + i], gpus_at(first, beside, i)->context, NULL,
                               NULL);
     return status;
+}
+
+const igrt_cu *igrt_gpus_failed(const igrt_cu *first, const igrt_cu *beside, int n_devices)
+{
+    for (int i = 0; i < 2 * n_devices - 1 && !first->error; i++)
+        if (beside[i].error)
+            return &beside[i];
+    return first;
+}
+
+void igrt_gpus_clear(igrt_cu *first, igrt_cu *beside, int n_devices, const igrt_cu_mem *slot,
+                     const size_t *bytes)
+{
+    if (first->captures || first->updates) /* nothing has run */
+        return;
+    for (int i = 0; i < 2 * n_devices; i++)
+        (void)igrt_cu_finish(gpus_at(first, beside, i));
+    for (int i = 0; i < n_devices; i++) {
+        (void)igrt_cu_zero(gpus_at(first, beside, i), slot[i], bytes[i]);
+        (void)igrt_cu_finish(gpus_at(first, beside, i));
+    }
 }
 
 void igrt_gpus_close(igrt_cu *beside, int n_devices)
@@ -162,9 +207,9 @@ void igrt_gpus_free_mark(igrt_cu *gpu, void *mark)
         gpu->cuEventDestroy(mark);
 }
 
-int igrt_gpus_apart(const igrt_cu *gpu)
+int igrt_gpus_apart(const igrt_gpus *all, const igrt_cu *gpu)
 {
-    return !gpu->captures && !gpu->updates;
+    return all->shared || (!gpu->captures && !gpu->updates);
 }
 
 igrt_crossings igrt_gpus_crossings(int n, const igrt_crossing *x)

@@ -8,6 +8,10 @@
  *
  * A small value crosses by kernels alone: one stores it into the other device's memory, half a word
  * beside each mark, and one that waits there takes it, and clears the marks (igrt_cross.h).
+ *
+ * One GPU may be several devices, which then have one stream. In streams of their own they could
+ * wait forever: the kernel behind one that takes begins before that one ends, and its groups can
+ * fill the GPU, with no room left for what is to be sent.
  */
 #ifndef IGRT_GPUS_H
 #define IGRT_GPUS_H
@@ -26,6 +30,7 @@ typedef struct igrt_crossings {
 
 /* Entry points beside those of igrt_cu. */
 typedef struct igrt_gpus {
+    int shared; /* one GPU is several of the devices */
     int (*cuDeviceCanAccessPeer)(int *, int, int);
     int (*cuCtxEnablePeerAccess)(void *, unsigned);
     int (*cuStreamWaitEvent)(void *, void *, unsigned);
@@ -40,6 +45,14 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
                            const igrt_config *config, igrt_fault *fault);
 void igrt_gpus_close(igrt_cu *beside, int n_devices);
 
+/* The one whose call failed; the first device, if none has. */
+const igrt_cu *igrt_gpus_failed(const igrt_cu *first, const igrt_cu *beside, int n_devices);
+
+/* A run has failed: what was sent and not taken is no value of the next one. By device, the memory
+ * where values cross to it. */
+void igrt_gpus_clear(igrt_cu *first, igrt_cu *beside, int n_devices, const igrt_cu_mem *slot,
+                     const size_t *bytes);
+
 /* What is recorded or updated goes on with another one's steps; timed: its time begins. */
 igrt_cu *igrt_gpus_turn(igrt_cu *from, igrt_cu *to, int timed);
 
@@ -48,8 +61,9 @@ igrt_status igrt_gpus_mark(igrt_cu *gpu, void **mark);
 igrt_status igrt_gpus_wait(const igrt_gpus *all, igrt_cu *gpu, void *mark);
 void igrt_gpus_free_mark(igrt_cu *gpu, void *mark);
 
-/* Is a step enqueued to run now?  Then what is sent comes before all that takes it. */
-int igrt_gpus_apart(const igrt_cu *gpu);
+/* Is what is sent a launch of its own, before all that takes it?  So it is where steps are enqueued
+ * to run now, and where devices share a stream. */
+int igrt_gpus_apart(const igrt_gpus *all, const igrt_cu *gpu);
 /* n values cross, by one launch: what is sent does not wait for what is taken. */
 igrt_status igrt_gpus_cross(igrt_cu *gpu, void *kernel, int n, const igrt_crossing *x);
 /* The same n as an argument of a kernel that lets them cross itself. */

@@ -148,17 +148,10 @@ void states_begin(StrBuf *sb, Bundle *b)
         if (b->mode != WEIGHTS_ARRAY)
             b->all_needs |= NEED_WEIGHTS;
         const char *weights = b->mode == WEIGHTS_ARRAY ? "" : "ctx->weights + ";
-        if (b->gpu && to->device)
-            sb_printf(sb,
-                      "    TRY(igrt_gpu_write(queue(ctx, %d), ctx->mem[MEM_ARENA%d], %lld, %s%s, "
-                      "%lld, 1));\n",
-                      to->device, to->device, (long long)to->offset, weights, name,
-                      (long long)to->bytes);
-        else if (b->gpu)
-            sb_printf(sb,
-                      "    TRY(igrt_gpu_write(&ctx->gpu, ctx->mem[MEM_ARENA], %lld, %s%s, %lld, "
-                      "1));\n",
-                      (long long)to->offset, weights, name, (long long)to->bytes);
+        if (b->gpu)
+            sb_printf(sb, "    TRY(igrt_gpu_write(%s, ctx->mem[%s], %lld, %s%s, %lld, 1));\n",
+                      gpu_device(b, to->device), gpu_arena(b, to->device), (long long)to->offset,
+                      weights, name, (long long)to->bytes);
         else
             sb_printf(sb, "    memcpy((unsigned char *)ctx->%s + %lld, %s%s, %lld);\n",
                       state_memory(b), (long long)to->offset, weights, name, (long long)to->bytes);

@@ -433,6 +433,16 @@ static bool begins_alone(const Gpu *g, int at)
     return true;
 }
 
+const char *gpu_device(const Bundle *b, int device)
+{
+    return device ? arena_printf(b->a, "queue(ctx, %d)", device) : "&ctx->gpu";
+}
+
+const char *gpu_arena(const Bundle *b, int device)
+{
+    return device ? arena_printf(b->a, "MEM_ARENA%d", device) : "MEM_ARENA";
+}
+
 const char *gpu_mem_name(const Bundle *b, int i)
 {
     const Mem *m = &b->gpu->mem[i];

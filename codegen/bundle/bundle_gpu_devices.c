@@ -105,6 +105,25 @@ void gpu_devices_functions(StrBuf *sb, const Bundle *b)
               b->p->ndevice, n, n);
 }
 
+/* What a run that failed has sent. */
+static const char *clear_slots(const Bundle *b)
+{
+    StrBuf sb = {0};
+    int64_t slots[MOST_DEVICES] = {0}, all = 0;
+    (void)marks_and_slots(b->first ? b->first : b, slots);
+    for (int d = 0; d < b->p->ndevice; d++) {
+        sb_printf(&sb, "%s%lld", d ? ", " : "", (long long)slots[d]);
+        all += slots[d];
+    }
+    const char *bytes = sb_take(&sb, b->a);
+    return all ? arena_printf(b->a,
+                              "    if (status != IGRT_OK)\n"
+                              "        igrt_gpus_clear(gpu, ctx->beside, DEVICES, ctx->slot,\n"
+                              "                        (const size_t[]){%s});\n",
+                              bytes)
+               : "";
+}
+
 /* Around the steps of a run. */
 void gpu_devices_enqueue(StrBuf *sb, const Bundle *b)
 {
@@ -114,14 +133,14 @@ void gpu_devices_enqueue(StrBuf *sb, const Bundle *b)
               "    for (int i = 1; i < QUEUES && !ctx->gpu.updates; i++)\n"
               "        TRY(igrt_gpus_wait(&ctx->gpus, queue(ctx, i), ctx->mark[0]));\n"
               "    const igrt_status status = enqueue_steps(ctx);\n"
-              "    igrt_gpu *const gpu = turn(ctx, 0);\n"
+              "    igrt_gpu *const gpu = turn(ctx, 0);\n%s"
               "    TRY(status);\n"
               "    for (int i = 1; i < QUEUES && !gpu->updates; i++) {\n"
               "        TRY(igrt_gpus_mark(queue(ctx, i), &ctx->mark[i]));\n"
               "        TRY(igrt_gpus_wait(&ctx->gpus, gpu, ctx->mark[i]));\n"
               "    }\n"
               "    return IGRT_OK;\n}\n",
-              b->name);
+              b->name, clear_slots(b));
 }
 
 /* Devices, and of each the program and its kernels. */
@@ -167,11 +186,15 @@ void gpu_devices_slots(StrBuf *sb, const Bundle *b)
 
 void gpu_devices_reset(StrBuf *sb, const Bundle *b)
 {
+    bool begun = false;
     for (int d = 0; d < b->p->ndevice; d++) {
         const int64_t bytes = b->p->memories[memories_from(b->p, d)].states;
-        const char *arena = d ? arena_printf(b->a, "MEM_ARENA%d", d) : "MEM_ARENA";
-        if (bytes)
-            gpu_zero_states(sb, arena_printf(b->a, "queue(ctx, %d)", d), arena, bytes);
+        if (!bytes)
+            continue;
+        if (d && !begun) /* a graph is in the first one's stream, all of it */
+            sb_puts(sb, "    TRY(igrt_gpu_finish(&ctx->gpu)); /* the run before, of all GPUs */\n");
+        begun = true;
+        gpu_zero_states(sb, b, d, bytes);
     }
 }
 
@@ -247,7 +270,7 @@ static int crossing_lines(Queues *q, StepPart part)
 static void send_apart(Queues *q, const Crossing *x)
 {
     Writer *w = q->w;
-    line(w, "if (igrt_gpus_apart(gpu)) {");
+    line(w, "if (igrt_gpus_apart(&ctx->gpus, gpu)) {");
     w->depth++;
     line(w, "const igrt_crossing x[] = {");
     crossing_line(q, x);
@@ -291,7 +314,7 @@ static void end_crossings(Queues *q)
     if (kept)
         line(w, "if (!igrt_gpu_keeps(gpu)) {");
     if (sends)
-        line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
+        line(w, "const int sent = igrt_gpus_apart(&ctx->gpus, gpu) ? %d : 0; /* already */", sends);
     else
         line(w, "const int sent = 0;");
     line(w, "TRY(igrt_gpus_cross(gpu, ctx->cross[%d], %d - sent, x + sent));", q->at, all);
@@ -348,7 +371,7 @@ static void crossing_kernel(Queues *q, const Step *s)
     w->depth++;
     int sends;
     const int all = crossing_list(q, &sends), takes = all - sends;
-    line(w, "const int sent = igrt_gpus_apart(gpu) ? %d : 0; /* already */", sends);
+    line(w, "const int sent = igrt_gpus_apart(&ctx->gpus, gpu) ? %d : 0; /* already */", sends);
     line(w, "igrt_crossings all = igrt_gpus_crossings(%d - sent, x + sent);", all);
     if (takes)
         line(w, "DONE(%d, \"copy\");", last->number);

@@ -269,6 +269,21 @@ static void seed_state(StrBuf *sb, const Bundle *b)
                   (long long)state->offset);
 }
 
+/* What failed on a device is told, and nothing of it stays. */
+static void init_ends(StrBuf *sb, const Bundle *b)
+{
+    sb_printf(sb,
+              "    if (status != IGRT_OK) {\n"
+              "        igrt_fault fault = ctx->fault;\n"
+              "        igrt_gpu_explain(%s, status, &fault);\n"
+              "        release(ctx);\n"
+              "        ctx->fault = fault; /* what there is not */\n"
+              "    }\n"
+              "    return status;\n}\n",
+              b->p->ndevice > 1 ? "igrt_gpus_failed(&ctx->gpu, ctx->beside, DEVICES)"
+                                : "&ctx->gpu");
+}
+
 static void function_init(Writer *w)
 {
     const Bundle *b = w->b;
@@ -338,23 +353,18 @@ static void function_init(Writer *w)
     if (b->gpu)
         gpu_ready(sb, b);
     if (b->gpu)
-        sb_puts(sb, "    if (status != IGRT_OK) {\n"
-                    "        igrt_fault fault = ctx->fault;\n"
-                    "        igrt_gpu_explain(&ctx->gpu, status, &fault);\n"
-                    "        release(ctx);\n"
-                    "        ctx->fault = fault; /* what there is not */\n"
-                    "    }\n"
-                    "    return status;\n}\n");
+        init_ends(sb, b);
     else
         sb_printf(sb, "    return %s_reset(ctx);\n}\n", n);
 }
 
-void gpu_zero_states(StrBuf *sb, const char *gpu, const char *arena, int64_t bytes)
+void gpu_zero_states(StrBuf *sb, const Bundle *b, int device, int64_t bytes)
 {
+    const char *gpu = gpu_device(b, device);
     sb_printf(sb,
               "    TRY(igrt_gpu_zero(%s, ctx->mem[%s], %lld)); /* the states come first */\n"
               "    TRY(igrt_gpu_finish(%s));\n",
-              gpu, arena, (long long)bytes, gpu);
+              gpu, gpu_arena(b, device), (long long)bytes, gpu);
 }
 
 static void function_reset(Writer *w)
@@ -368,7 +378,7 @@ static void function_reset(Writer *w)
     if (b->gpu && b->p->ndevice > 1)
         gpu_devices_reset(sb, b);
     else if (b->p->state_bytes && b->gpu)
-        gpu_zero_states(sb, "&ctx->gpu", "MEM_ARENA", b->p->state_bytes);
+        gpu_zero_states(sb, b, 0, b->p->state_bytes);
     else if (b->p->state_bytes)
         sb_printf(sb, "    memset(ctx->%s, 0, %lld); /* the states come first */\n",
                   b->memory ? arena_printf(b->a, "memory[%s]", b->memory[b->p->state_memory].index)

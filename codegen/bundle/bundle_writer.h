@@ -95,8 +95,11 @@ bool gpu_steps_aside(const Bundle *);
 void gpu_asides_steps(Writer *);
 void gpu_asides_enqueue(StrBuf *, const Bundle *);
 void gpu_devices_reset(StrBuf *, const Bundle *); /* of reset(): states are zeros */
-/* The same of one device, which the text `gpu` names, and its arena (bundle_run.c). */
-void gpu_zero_states(StrBuf *, const char *gpu, const char *arena, int64_t bytes);
+void gpu_zero_states(StrBuf *, const Bundle *, int device,
+                     int64_t bytes); /* of one: bundle_run.c */
+/* What functions of the context call a device, and its arena. */
+const char *gpu_device(const Bundle *, int device);
+const char *gpu_arena(const Bundle *, int device);
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);

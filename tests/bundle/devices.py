@@ -224,7 +224,7 @@ static unsigned char first[MODEL_MEMORY_DEVICE0_BYTES] __attribute__((aligned(64
 static unsigned char first[MODEL_ARENA_BYTES(1)] __attribute__((aligned(64)));
 #endif
 
-int main(void)
+int main(int argc, char **argv)
 {
     static igrt_pool pool;
     static model_ctx ctx;
@@ -240,6 +240,7 @@ int main(void)
     config.arena = first;
     config.arena_bytes = sizeof first;
     (void)pool;
+    config.gpu = argc > 1 ? argv[1] : NULL;
 #endif
     if (model_init(&ctx, &config))
         return 1;

@@ -4,10 +4,11 @@
     gpus.py --ingot build/ingot
 
     sums       a network whose weights three devices share: the bytes of its results in each order
-               in which devices can run, and step by step; found are a value that is not waited
+               in which devices can run, step by step, and where one GPU is several of them; found are a value that is not waited
                for, one that is stored beside its place, and devices that are taken for each other
     copies     a value that is too large to be sent: by queues of copies, and waits that the graph
                has; found are missing waits
+    failures   a run in which a launch fails leaves nothing to the next one; that is found
     training   losses of a step that two devices share, beside one device's: each makes all weights
                of the next step itself, and after a reset has the first ones; in f32, and in bf16
     status     what there is not: devices, their way to each other's memory, steps of the host
@@ -33,6 +34,8 @@ except ModuleNotFoundError as e:
 ROWS, WIDE, INNER, LARGE = 4, 48, 192, 70000
 # Terms of a gradient are rounded before they are added: losses of later steps differ.
 NARROW = 1e-3
+# One GPU in the place of several.
+SHARED = ("0,0,0", "1,0,1")
 # So that small products are worth a copy.
 NEAR = "target = cuda:sm_90a\nlaunch = 1\n"
 
@@ -60,6 +63,38 @@ def long_rows(g):
 devices.MODELS.update(network=(network, (ROWS, WIDE)), long_rows=(long_rows, (1, LARGE)))
 
 
+# A run step by step, in which a launch may fail, and one as a graph: what that computes.
+TWICE = r"""
+#include <stdio.h>
+#include "model.h"
+static void step(void *user, int i, const char *name, uint64_t ns) { }
+static uint64_t now(void *user) { return 0; }
+int main(void)
+{
+    static model_ctx ctx;
+    static unsigned char arena[MODEL_ARENA_BYTES(1) + 1] __attribute__((aligned(64)));
+    static float x[%d], y[%d];
+    model_config config = {.struct_size = sizeof config, .profile = step, .clock = now,
+                           .arena = arena, .arena_bytes = sizeof arena};
+    const model_inputs in = {.x = x};
+    model_outputs out = {.y = y};
+    const int n = sizeof x / sizeof *x;
+    if (model_init(&ctx, &config))
+        return 1;
+    for (int run = 0; run < 2; run++) {
+        for (int i = 0; i < n; i++)
+            x[i] = (float)((i * 7 + run * 5) %% 11) - 5;
+        if (model_run(&ctx, &in, &out) && run)
+            return 1;
+        ctx.config.profile = NULL;
+    }
+    for (int i = 0; i < n; i++)
+        printf("%%.9g\n", y[i]);
+    return 0;
+}
+"""
+
+
 class Emulated:
     """The bundle of a model for so many devices, beside what C computes of it."""
 
@@ -84,16 +119,16 @@ class Emulated:
         """Results; or the status and what is said."""
         out = self.work / "gpus_out"
         env = {**os.environ, **emulate.environment(folder, order), **env}
-        alone = words == ("--profile",)
+        alone = "--profile" in words
         command = [self.bundle / "model", *words, self.data, *([] if alone else [out])]
         done = subprocess.run(command, env=env, text=True, capture_output=True)
         if done.returncode or alone:
             return done.returncode, done.stdout + done.stderr
         return [np.load(f) for f in sorted(out.iterdir())]
 
-    def right(self, folder):
+    def right(self, folder, *words):
         """The bytes of each order, where they are near C's."""
-        runs = [self.run(folder, order) for order in emulate.ORDERS]
+        runs = [self.run(folder, order, *words) for order in emulate.ORDERS]
         for run in runs:
             if isinstance(run, tuple):
                 raise Wrong(f"status {run[0]}: {run[1]}")
@@ -136,9 +171,12 @@ def sums(ingot, work):
     wanted = pair.right(folder)
     if "_CROSS]" not in (pair.bundle / "model.c").read_text():
         raise Wrong("no kernel lets values cross itself")
-    status, text = pair.run(folder, emulate.ORDERS[0], "--profile")
-    if status or "copy" not in text:
-        raise Wrong(f"step by step: status {status}: {text}")
+    for gpus in ("0,1,2", *SHARED):
+        status, text = pair.run(folder, emulate.ORDERS[0], "--profile", "--gpu", gpus)
+        if status or "copy" not in text:
+            raise Wrong(f"step by step: status {status}: {text}")
+        if pair.right(folder, "--gpu", gpus) != wanted:
+            raise Wrong(f"GPUs {gpus}: other bytes")
     pair.found(
         "a value that is not waited for",
         pair.driver(lambda t: t.replace("while (a >> 32 != 1 || b >> 32 != 1)", "while (0)")),
@@ -161,6 +199,8 @@ def copies(ingot, work):
         raise Wrong("nothing is waited for")
     folder = pair.driver()
     wanted = pair.right(folder)
+    if pair.right(folder, "--gpu", "2,2") != wanted:
+        raise Wrong("one GPU as two: other bytes")
     pair.rebuilt(
         lambda t: re.sub(r"TRY\(igrt_gpus_wait\(&ctx->gpus, gpu, ctx->mark\[\d+\]\)\);", "", t)
     )
@@ -168,14 +208,50 @@ def copies(ingot, work):
     print("2 devices, 1 fault")
 
 
-def printed_losses(ingot, work, model, name, *flags):
+def failures(ingot, work):
+    (work / "near.target").write_text(NEAR)
+    flags = ("--target", work / "near.target", "--devices", 3, "--parallel", "tensor")
+    pair = Emulated(ingot, work, "network", *flags, "--weights", "array")
+    folder = pair.driver()
+    (work / "twice.c").write_text(TWICE % (2 * (ROWS * WIDE,)))
+    cc = [compilers()[0], "-O0", f"-I{pair.bundle}", work / "twice.c", "-o", work / "twice"]
+
+    def results(launch):
+        """Of the run behind one in which a launch fails, in each order."""
+        out = []
+        for order in emulate.ORDERS:
+            env = {**os.environ, **emulate.environment(folder, order)}
+            env["EMULATED_FAIL"] = f"launch {launch}"
+            out.append(subprocess.run([work / "twice"], env=env, capture_output=True).stdout)
+        return out
+
+    def linked(change=emulate.same):
+        text = (pair.bundle / "model.c").read_text()
+        (pair.bundle / "model.c").write_text(change(text))
+        call("make", "-s", "-C", pair.bundle, "libmodel.a")
+        call(*cc, pair.bundle / "libmodel.a", "-lm", "-ldl", "-lpthread")
+
+    linked()
+    wanted = results(0)
+    launches = range(4, 60, 5)  # of the first run
+    if not wanted[0] or wanted[0] != wanted[1]:
+        raise Wrong("a run fails, or has other bytes in another order")
+    if any(results(n) != wanted for n in launches):
+        raise Wrong("a run has values of one that failed before it")
+    linked(lambda t: re.sub(r"igrt_gpus_clear\([^;]*\);", ";", t))
+    if all(results(n) == wanted for n in launches):
+        raise SystemError("values of a run that failed are not found")
+    print(f"{len(launches)} launches that fail, 1 fault")
+
+
+def printed_losses(ingot, work, model, name, *flags, gpus=()):
     """Of eight steps, twice, each time from the first weights; and the text of the steps."""
     bundle, at = work / name, work / f"{name}_at"
     loss = ("--train", "--loss", "cross_entropy:y", "--optimizer", "adamw:rate=1e-2")
     call(ingot, "compile", model, "-o", bundle, "--target", "cuda:sm_90a", *flags, *loss)
     at.mkdir()
     words = ("-DDEVICES=1", "-DTURNS=2")
-    got = emulate.printed(bundle, devices.STEPS, at, True, words, orders=emulate.ORDERS)
+    got = emulate.printed(bundle, devices.STEPS, at, True, words, gpus, emulate.ORDERS)
     if got[:8] != got[8:]:
         raise Wrong(f"losses {got[8:]} after a reset, {got[:8]} before")
     return got[:8], (bundle / "model_train_step.c").read_text() if len(flags) > 2 else ""
@@ -188,6 +264,9 @@ def training(ingot, work):
     got, text = printed_losses(ingot, work, model, "trained", *both)
     if not np.allclose(got, wanted, rtol=1e-5):
         raise Wrong(f"losses {got} beside {wanted}")
+    shared, _ = printed_losses(ingot, work, model, "shared", *both, gpus=("1,1",))
+    if shared != got:
+        raise Wrong(f"losses {shared} of one GPU as two beside {got}")
     taken = len(re.findall(r", 1\},\n", text))
     if taken != 2 * 4 + 3:
         raise Wrong(f"{taken} values cross: terms of 4 gradients both ways, two inputs, the loss")
@@ -214,12 +293,17 @@ def status(ingot, work):
     said = pair.run(folder, emulate.ORDERS[0], "--gpu", "2,7")
     if said[0] != 9 or "fewer GPUs" not in said[1]:
         raise Wrong(f"a device that is not there: {said}")
-    print("3 messages")
+    folder = pair.driver()
+    for number in (1, 2, 4):  # the arena of the first, of the second, and what comes behind
+        said = pair.run(folder, emulate.ORDERS[0], EMULATED_FAIL=f"memory {number}")
+        if said[0] != 9 or "too little memory" not in said[1]:
+            raise Wrong(f"too little memory: {said}")
+    print("6 messages")
 
 
 if __name__ == "__main__":
     if not emulate.CXX:
         print("skipped: nothing that compiles C++")
         sys.exit(77)
-    checks = (sums, copies, training, status)
+    checks = (sums, copies, failures, training, status)
     sys.exit(main(__doc__, {f.__name__: f for f in checks}))

@@ -3,7 +3,8 @@
  *
  * Nodes of several streams run as far as one gets, the first stream first; with
  * $EMULATED_ORDER=backward the last. It stops where a node of another one has to be done before
- * (cuStreamWaitEvent), or where its kernel asks for what another one writes. */
+ * (cuStreamWaitEvent), or where its kernel asks for what another one writes. A kernel has its
+ * device for itself: on a GPU too one that waits may leave no room for those of other streams. */
 #include "graphs.h"
 
 #include <ucontext.h>
@@ -26,7 +27,7 @@ struct Event {
 };
 static std::map<void *, Event> events;
 static std::vector<unsigned> handles{0}; /* values; the first is none */
-static void *asked; /* the stream whose graph was asked for, to add a node there */
+static void *asked;   /* the stream whose graph was asked for, to add a node there */
 static void *context; /* the current one */
 static std::map<void *, void *> context_of; /* of streams and events */
 
@@ -68,6 +69,7 @@ static int hand;             /* the queue that runs; 0: it is the only one */
 static bool moved;           /* since the others had their turn */
 static ucontext_t scheduler; /* of queues */
 static const Graph *of_queues;
+static std::map<void *, const Node *> at_work; /* by context: its kernel that has begun */
 
 int queue_at_hand()
 {
@@ -91,9 +93,14 @@ static void run_queue()
     Queue *const q = queues[(size_t)hand - 1];
     for (; q->next < q->nodes.size(); q->next++) {
         Node &n = *q->nodes[q->next];
-        while (n.after >= 0 && !(*of_queues)[(size_t)n.after]->done)
+        const Node *&kernel = at_work[context_of[n.queue]];
+        while ((n.after >= 0 && !(*of_queues)[(size_t)n.after]->done) || (n.entry && kernel))
             leave_queue();
+        if (n.entry)
+            kernel = &n;
         run(n);
+        if (n.entry)
+            kernel = NULL;
         n.done = moved = true;
     }
     while (true)
@@ -105,6 +112,7 @@ static void run_queues(const Graph &graph, const std::vector<void *> &streams)
     const size_t bytes = 1 << 20;
     of_queues = &graph;
     queues.clear();
+    at_work.clear();
     for (void *s : streams) {
         Queue *const q = new Queue;
         for (const auto &n : graph) {

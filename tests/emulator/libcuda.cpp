@@ -1,8 +1,20 @@
 /* libcuda.cpp - the calls of a driver that runs kernels on the host, in the place of those that
  * cuda_stub.c writes down. */
+#include <string>
+
 #include "boxes.h"
 #include "graphs.h"
 #include "items.h"
+
+enum { CUDA_ERROR_OUT_OF_MEMORY = 2 };
+
+/* $EMULATED_FAIL: "launch 12", "memory 3": the call of this number finds no memory. */
+static bool fails(const char *what)
+{
+    static std::map<std::string, int> calls;
+    const char *fail = getenv("EMULATED_FAIL");
+    return fail && fail == what + (" " + std::to_string(++calls[what]));
+}
 
 extern "C" {
 int cuModuleGetFunction(void **function, void *, const char *name)
@@ -22,6 +34,8 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 {
     if (gy != 1 || gz != 1 || by != 1 || bz != 1)
         return 1;
+    if (fails("launch"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const auto &entry = *(const gpu::Entry *)function;
     if (gpu::Node *n = gpu::record(stream)) {
         n->entry = &entry;
@@ -38,8 +52,8 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 {
     void *p = NULL;
-    if (posix_memalign(&p, 256, bytes))
-        return 2;
+    if (fails("memory") || posix_memalign(&p, 256, bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     memset(p, 0xff, bytes);
     *memory = (uint64_t)(uintptr_t)p;
     return 0;
