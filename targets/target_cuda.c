@@ -36,8 +36,8 @@ static const CWords words = {
               "((void)0)\n#endif\n\n",
     .lines_word = "__shared__ __align__(1024) ",
     .cluster_word = "__cluster_dims__(%d, 1, 1) ",
-    .map_word = "const __grid_constant__ igrt_map",
-    .part_map_word = "const igrt_map &",
+    .map_word = "const __grid_constant__ igrt_map ",
+    .part_map_word = "const igrt_map & ",
     .fixed = "<$0>",
 };
 

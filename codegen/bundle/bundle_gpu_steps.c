@@ -360,10 +360,7 @@ static void launch(Writer *w, const Step *s, const Kernel *k)
         sb_printf(&w->sb, "%s&end_%d", x.n++ ? ", " : "", i);
     for (int i = 0; i < s->ntogether || i < 1; i++) {
         const Kernel *one = i ? s->together[i]->kernel : k;
-        for (int j = 0; j < one->nopt; j++)
-            if (one->opts[j].tma)
-                sb_printf(&w->sb, "%s&m%lld%s", x.n++ ? ", " : "", (long long)one->opts[j].amount,
-                          after_of(b, s, i));
+        x.n += print_maps(&w->sb, one, x.n ? ", " : "", "&", after_of(b, s, i));
     }
     sb_puts(&w->sb, "};\n");
     open_gpu(w, "launch");

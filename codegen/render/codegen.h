@@ -18,6 +18,10 @@ bool kernel_has_param(const Kernel *, int arg);
  * takes the first of its parts that it is to do, and the one after the last: "int64_t begin,
  * int64_t end". */
 void kernel_prototype(StrBuf *, const Target *, const Kernel *, const char *function_name);
+/* "m0, m2", each of them between two words: what says how tensors lie whose elements come by boxes;
+ * separator: before the first. How many there are. */
+int print_maps(StrBuf *, const Kernel *, const char *separator, const char *before,
+               const char *after);
 /* Type of one element in emitted C; strings are pointers. */
 const char *c_type(ingot_dtype);
 /* Bytes of one element in memory, strings included. */

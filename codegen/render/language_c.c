@@ -92,17 +92,15 @@ static const char *parameters(StrBuf *sb, const Target *t, const Kernel *k, cons
     return separator;
 }
 
-/* The maps of what comes by boxes. */
-static const char *map_parameters(StrBuf *sb, const Kernel *k, const char *separator,
-                                  const char *word, const char *after)
+int print_maps(StrBuf *sb, const Kernel *k, const char *separator, const char *before,
+               const char *after)
 {
-    for (int i = 0; i < k->nopt; i++) {
-        if (!k->opts[i].tma)
-            continue;
-        sb_printf(sb, "%s%s m%lld%s", separator, word, (long long)k->opts[i].amount, after);
-        separator = ", ";
-    }
-    return separator;
+    int n = 0;
+    for (int i = 0; i < k->nopt; i++)
+        if (k->opts[i].tma)
+            sb_printf(sb, "%s%sm%lld%s", n++ ? ", " : separator, before,
+                      (long long)k->opts[i].amount, after);
+    return n;
 }
 
 /* part: of a launch, which hands its maps on. */
@@ -116,7 +114,8 @@ static void prototype(StrBuf *sb, const Target *t, const Kernel *k, const char *
         separator = ", ";
     }
     separator = parameters(sb, t, k, separator, "");
-    separator = map_parameters(sb, k, separator, part ? c->part_map_word : c->map_word, "");
+    if (print_maps(sb, k, separator, part ? c->part_map_word : c->map_word, ""))
+        separator = ", ";
     if (part && kernel_is_counted(k))
         sb_printf(sb, "%sint64_t first", separator);
     if (k->scratch)
@@ -290,8 +289,9 @@ void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name
     for (int i = 0; i < k->ntogether && counted; i++)
         sb_printf(sb, "%sint64_t end_%d", separator, i);
     for (int i = 0; i < k->ntogether; i++)
-        separator = map_parameters(sb, k->together[i], separator, r->lang->c->map_word,
-                                   arena_printf(r->arena, "_%d", i));
+        if (print_maps(sb, k->together[i], separator, r->lang->c->map_word,
+                       arena_printf(r->arena, "_%d", i)))
+            separator = ", ";
     put(r, ")\n{\n");
     for (int i = 0; i < k->ntogether; i++) {
         const Kernel *one = k->together[i];
@@ -313,11 +313,8 @@ void c_together(Render *r, const Kernel *k, const int64_t *end, const char *name
             sb_printf(sb, "%s%s_%d", separator, var_name(one->c, one->vars[j], var), i);
             separator = ", ";
         }
-        for (int j = 0; j < one->nopt; j++)
-            if (one->opts[j].tma) {
-                sb_printf(sb, "%sm%lld_%d", separator, (long long)one->opts[j].amount, i);
-                separator = ", ";
-            }
+        if (print_maps(sb, one, separator, "", arena_printf(r->arena, "_%d", i)))
+            separator = ", ";
         if (counted)
             sb_printf(sb, i ? "%send_%d" : "%s0", separator, i - 1);
         put(r, ");\n");
