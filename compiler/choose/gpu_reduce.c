@@ -371,14 +371,22 @@ static int ordered_block(Nest *n, const Node *range, int64_t size, const char **
     return at;
 }
 
+/* Is there a result of each element of a sector for as many items as a GPU runs at once? */
+static bool fills_with_sectors(const Nest *n, const View *v, int64_t sector)
+{
+    int64_t results = 1;
+    for (int i = 0; i < v->nrange; i++)
+        results = sat_mul(results, n->axis[nest_root(n, v->range[i])].most);
+    return results / sector >= items_at_once(&n->target->machine);
+}
+
 bool parts_turned(Nest *n, const View *v)
 {
     const Machine *m = &n->target->machine;
     int64_t lanes = m->group / 2, sector;
     Node *stored = range_beside(n->k, v, v->store[0]);
     Node *read = stored ? read_across(n, v, stored, &sector) : NULL;
-    if (!read || v->nreduce || (double)n->k->bytes < m->level[0].bytes / 2 ||
-        range_extent(read) % sector)
+    if (!read || v->nreduce || range_extent(read) % sector || !fills_with_sectors(n, v, sector))
         return false;
     while (lanes > m->warp && lanes > range_extent(stored))
         lanes /= 2;
