@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "segments.h"
 
 static void classes_list(StrBuf *sb, const Classes *k)
 {
@@ -60,8 +61,10 @@ static void memories(StrBuf *sb, const Plan *p)
             sb_printf(sb, "%lld", (long long)m->limit);
         else
             sb_puts(sb, "null");
-        sb_printf(sb, ", \"bytes\": %lld}%s", (long long)m->bytes,
-                  i + 1 < p->nmemory ? "" : "\n  ],\n");
+        sb_printf(sb, ", \"bytes\": %lld", (long long)m->bytes);
+        if (i == memories_from(p, m->device))
+            sb_printf(sb, ", \"weights\": %lld", (long long)device_weights(p, m->device));
+        sb_puts(sb, i + 1 < p->nmemory ? "}" : "}\n  ],\n");
     }
 }
 

@@ -6,6 +6,9 @@
     sums       a network whose weights three devices share: the bytes of its results in each order
                in which devices can run, step by step, and where one GPU is several of them; found are a value that is not waited
                for, one that is stored beside its place, and devices that are taken for each other
+    ways       a layer as bert_base has it, blocks as resnet18 has them: by tensors, by rows of the
+               batch, by layers; on two GPUs, and on one that is both
+    memory     a model that is too large for one GPU and not for two; what each of them has is told
     copies     a value that is too large to be sent: by queues of copies, and waits that the graph
                has; found are missing waits
     failures   a run in which a launch fails leaves nothing to the next one; that is found
@@ -16,6 +19,7 @@
 Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -60,7 +64,18 @@ def long_rows(g):
     g.output("y", x, models.F, 1, LARGE)
 
 
-devices.MODELS.update(network=(network, (ROWS, WIDE)), long_rows=(long_rows, (1, LARGE)))
+def layers(g):
+    x = g.input("x", models.F, ROWS, INNER)
+    for _ in range(4):
+        x = g.op("Relu", g.op("MatMul", x, g.weight(INNER, INNER)))
+    g.output("y", x, models.F, ROWS, INNER)
+
+
+devices.MODELS.update(
+    layers=(layers, (ROWS, INNER)),
+    network=(network, (ROWS, WIDE)),
+    long_rows=(long_rows, (1, LARGE)),
+)
 
 
 # A run step by step, in which a launch may fail, and one as a graph: what that computes.
@@ -208,6 +223,39 @@ def copies(ingot, work):
     print("2 devices, 1 fault")
 
 
+def ways(ingot, work):
+    (work / "near.target").write_text(NEAR)
+    runs = 0
+    for name, own in devices.WAYS.items():
+        for way in own:
+            how = ("--devices", 2, "--parallel", way)
+            apart = work / f"{name}_{way}"
+            apart.mkdir()
+            pair = Emulated(ingot, apart, name, "--target", work / "near.target", *how)
+            folder = pair.driver()
+            wanted = pair.right(folder)
+            if pair.right(folder, "--gpu", "0,0") != wanted:
+                raise Wrong(f"{name}, {way}: one GPU as two: other bytes")
+            runs += 1
+    print(f"{runs} runs")
+
+
+def memory(ingot, work):
+    model, _ = devices.write_model(work, "layers")
+    flags = ("--target", "cuda:sm_90a", "--max-vram", "400k")
+    what = [ingot, "compile", model, "-o", work / "one", *flags]
+    one = subprocess.run([str(w) for w in what], capture_output=True, text=True)
+    if one.returncode != 4 or "--max-vram" not in one.stderr:
+        raise Wrong(f"a GPU that is too small: status {one.returncode}: {one.stderr}")
+    layers = ("--devices", 2, "--parallel", "layers")
+    call(ingot, "compile", model, "-o", work / "two", *flags, *layers)
+    told = json.loads(call(ingot, "inspect", model, "--json", *flags, *layers))
+    weights = [m["weights"] for m in told["memories"]]
+    if len(weights) != 2 or max(weights) > 300 << 10 or sum(weights) != told["weights_bytes"]:
+        raise Wrong(f"weights of two GPUs: {weights} of {told['weights_bytes']}")
+    print("1 status, 2 memories")
+
+
 def failures(ingot, work):
     (work / "near.target").write_text(NEAR)
     flags = ("--target", work / "near.target", "--devices", 3, "--parallel", "tensor")
@@ -305,5 +353,5 @@ if __name__ == "__main__":
     if not emulate.CXX:
         print("skipped: nothing that compiles C++")
         sys.exit(77)
-    checks = (sums, copies, failures, training, status)
+    checks = (sums, ways, memory, copies, failures, training, status)
     sys.exit(main(__doc__, {f.__name__: f for f in checks}))

@@ -2,12 +2,15 @@
 """What two GPUs of one machine gain over one of them.
 
     several.py --ingot build/ingot [--work DIR] [exchange] [resnet50] [gpt2]
+    several.py --ingot build/ingot --one [gpt2]
 
     exchange   8, 64, 256 KB that two GPUs send each other, in a graph: microseconds each
     resnet50   f16, --parallel batch: 128 images on two GPUs, 64 on one
     gpt2       GPT-2 small, a training step in bf16, --parallel batch: 16 texts of 1,024 tokens on two,
                8 on one; the losses of six steps beside those of one GPU with the 16, and whether two
                runs of them have the same bits
+
+With --one a single GPU is both, and only losses are told: the exchange is not what it is between two.
 
 Weights are random. tests/llm/gpu_time.py --devices 1,2 has tokens of language models. Judges nothing.
 Needs two GPUs that can access each other's memory, PyTorch, onnx, NVRTC, a C compiler.
@@ -194,15 +197,18 @@ def gpt2(a):
     ]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         programs = [pool.submit(losses, a, files[16], f) for f in ((), TWO)]
-        for run in [pool.submit(bench, a, *t) for t in timed]:
+        for run in [pool.submit(bench, a, *t) for t in timed if not a.one]:
             run.result()  # compiled, for what follows
         programs = [p.result() for p in programs]
-    told("GPT-2 small, a training step in bf16, 8 texts a GPU", *(bench(a, *t) for t in timed))
+    if not a.one:
+        told("GPT-2 small, a training step in bf16, 8 texts a GPU", *(bench(a, *t) for t in timed))
     command = (gpu_steps.RATE["gpt2"], STEPS)
     for who, program in zip(("one GPU", "two", "two again"), (*programs, programs[1])):
-        done = call(program, *command, cwd=a.work / "data16", capture_output=True)
+        gpus = ("0,0",) if a.one and program == programs[1] else ()
+        done = call(program, *command, *gpus, cwd=a.work / "data16", capture_output=True)
         print(f"losses of 16 texts, {who}: {done.stdout.strip()}", flush=True)
-    call(a.ingot, "bench", *timed[1], "--target", a.target, "--per-kernel")
+    if not a.one:
+        call(a.ingot, "bench", *timed[1], "--target", a.target, "--per-kernel")
 
 
 def main():
@@ -213,11 +219,12 @@ def main():
     p.add_argument("--ingot", required=True, type=lambda s: pathlib.Path(s).resolve())
     p.add_argument("--work", type=pathlib.Path)
     p.add_argument("--target", default="cuda:native")
-    p.add_argument("names", nargs="*", default=list(checks))
+    p.add_argument("--one", action="store_true")
+    p.add_argument("names", nargs="*")
     a = p.parse_args()
     a.work = (a.work or pathlib.Path(tempfile.mkdtemp())).resolve()
     a.work.mkdir(parents=True, exist_ok=True)
-    for name in a.names:
+    for name in a.names or (["gpt2"] if a.one else checks):
         checks[name](a)
     return 0
 

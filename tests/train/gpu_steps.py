@@ -52,6 +52,7 @@ int main(int argc, char **argv)
     model_config config = {.struct_size = sizeof config, .arena = aligned_alloc(4096, bytes),
                            .arena_bytes = bytes};
     float loss, rate = (float)atof(argv[1]);
+    config.gpu = argc > 3 ? argv[3] : NULL;
     void *x = malloc(X_BYTES), *target = malloc(TARGET_BYTES);
     FILE *xs = opened("x.bin"), *targets = opened("target.bin");
     model_train_step_inputs in = {.INPUT = x, .target = target, .rate = &rate};
