@@ -438,20 +438,22 @@ static __device__ __forceinline__ void igrt_filled_once(uint64_t *tokens, int de
     igrt_token_wait(igrt_token(tokens, 2 * depth), 0);
 }
 
-static __device__ __forceinline__ void igrt_free(uint64_t *tokens, int iteration, int depth)
+static __device__ __forceinline__ void igrt_free(uint64_t *tokens, int iteration, int depth,
+                                                 int turn = 0)
 {
     if (iteration && threadIdx.x % 128 == 0)
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
                      :
-                     : "r"(igrt_token(tokens, depth + (iteration - 1) % depth))
+                     : "r"(igrt_token(tokens, depth + (iteration - 1 + turn) % depth))
                      : "memory");
 }
 
-static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iteration, int depth)
+static __device__ __forceinline__ void igrt_release(uint64_t *tokens, int iteration, int depth,
+                                                    int turn = 0)
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-    igrt_free(tokens, iteration, depth);
+    igrt_free(tokens, iteration, depth, turn);
 }
 
 static __device__ __forceinline__ void igrt_changed(float *x)

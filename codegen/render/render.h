@@ -139,6 +139,8 @@ void render_group_item(Render *, const char *group, const char *item, int depth)
  * a loop begins. */
 void render_stay(Render *);
 void render_blocks(Render *, int depth);
+/* Where a block's part of a place begins, if blocks have some of them: turn % 4 * 8192 + */
+void render_place_of_block(Render *, int64_t place);
 /* Do the first products of a sum take what they find for zero? */
 bool render_begins_products(const Render *, const Node *sum);
 static inline bool is_named(Render *r, Node *n)

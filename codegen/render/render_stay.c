@@ -25,7 +25,8 @@
  *     }
  *
  * Tokens count the iterations of all blocks. A block has a whole number of turns through the
- * places, so each of its iterations has the place that it has in every other block. */
+ * places, so each of its iterations has the place that it has in every other block; or the places
+ * are those of several blocks, each of which has some of them (turn % 4*8192). */
 #include <string.h>
 
 #include "render.h"
@@ -45,6 +46,16 @@ void render_blocks(Render *r, int depth)
     put(r, ") {\n");
     /* asked again in each block, or what follows from it is kept in registers meanwhile */
     render_group_item(r, "block", "igrt_item_again()", depth + 1);
+}
+
+void render_place_of_block(Render *r, int64_t place)
+{
+    const Tile *t = r->l.tile;
+    if (!t->stay || !tile_has_some_places(t))
+        return;
+    for (int i = 0; i < t->nbox; i++)
+        if (t->box[i].place == place)
+            sb_printf(r->sb, "turn %% %d*%lld + ", t->depth, (long long)t->box[i].elements);
 }
 
 /* Copies of statements, one level further in. */

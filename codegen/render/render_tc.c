@@ -255,6 +255,7 @@ void render_lane_fragment(Render *r, Node *load)
     if (in_place) {
         sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? "lines" : "terms",
                   (long long)load->src[0]->arg.i);
+        render_place_of_block(r, load->src[0]->arg.i);
         render_expr(r, f.first);
         if (!f.by_line)
             sb_printf(r->sb, ", %lld", (long long)f.apart);
@@ -311,7 +312,8 @@ static int64_t box_bytes(const Render *r, bool once)
     return bytes;
 }
 
-/* waits: for a phase, which iterations of all blocks count. */
+/* waits: for a phase, which iterations of all blocks count. So do they where a block has some of
+ * the places. */
 static void token(Render *r, const char *what, Node *iteration, bool waits)
 {
     const Tile *t = r->l.tile;
@@ -321,7 +323,18 @@ static void token(Render *r, const char *what, Node *iteration, bool waits)
     }
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
-    sb_printf(r->sb, "%s, %d", waits && t->stay ? " + turn" : "", t->depth);
+    const bool counts = t->stay && (waits || tile_has_some_places(t));
+    sb_printf(r->sb, "%s, %d", counts ? " + turn" : "", t->depth);
+}
+
+/* That of an iteration's places: until then the items have read the ones of the iteration
+ * before. */
+static void free_token(Render *r, const char *what, Node *iteration)
+{
+    const Tile *t = r->l.tile;
+    sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
+    render_expr(r, iteration);
+    sb_printf(r->sb, ", %d%s", t->depth, t->stay && tile_has_some_places(t) ? ", turn" : "");
 }
 
 /* What groups of a cluster have of the same sums, all of which follow each other: each gets what
@@ -381,9 +394,8 @@ static void products_done(Render *r, const Stmt *s)
     if (!t->stay)
         return;
     render_indent(r, s->depth);
-    sb_printf(r->sb, "igrt_free(a%d, ", t->tokens);
-    render_expr(r, t->ahead_of->src[0]);
-    sb_printf(r->sb, ", %d);\n", t->depth);
+    free_token(r, "free", t->ahead_of->src[0]);
+    put(r, ");\n");
 }
 
 /* Those since others were done; s: where they are. */
@@ -541,7 +553,7 @@ bool render_token(Render *r, const Stmt *s)
             products_done(r, s);
             return true;
         }
-        token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node, false);
+        free_token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node);
         break;
     default: return false;
     }
@@ -557,6 +569,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         if (i)
             render_indent(r, depth);
         sb_printf(r->sb, "igrt_%s_%d(a%d + ", b->window ? "window" : "box", b->rank, b->place);
+        render_place_of_block(r, b->place);
         render_expr(r, idx_add(r->k->c, store->src[3], idx(r->k->c, i * (b->elements / b->count))));
         sb_printf(r->sb, ", &m%d, ", b->arg);
         token(r, "filled_token", b->once ? NULL : t->ahead, false);

@@ -365,6 +365,11 @@ static inline bool tile_gives_registers(const Tile *t)
            (tc_rests(t->tc) || t->stay ||
             tile_sums(t) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
 }
+/* Groups that stay: are the places those of several blocks, one after the other? */
+static inline bool tile_has_some_places(const Tile *t)
+{
+    return t->box && t->ahead_of->src[0]->hi < t->depth;
+}
 /* Is the loader one of the tile's items?  It waits for nobody where each iteration has a place of
  * its own. */
 static inline bool tile_loads_itself(const Tile *t)

@@ -149,15 +149,17 @@ static const char *sums_fit(const Nest *n, const Tile *t)
                               t->tc->name, sums, OTHERS, (long long)items, (long long)registers);
 }
 
-/* Do groups that stay have whole turns through their places, by loaders of their own? */
+/* Do groups that stay have whole turns through their places, or whole blocks in them, by loaders of
+ * their own? */
 static const char *may_stay(const Nest *n, const Tile *t)
 {
     int64_t steps;
     const char *why = NULL;
     if (!t->box || t->along || t->cluster || t->tc->products > 1 || t->items <= t->tc->lanes)
         why = "sums of one product by several warpgroups that no cluster shares are wanted";
-    else if (!idx_value(t->ahead_of->src[0], &steps) || steps % t->depth || steps == t->depth)
-        why = "the loop over terms is no several turns through its places";
+    else if (!idx_value(t->ahead_of->src[0], &steps) || (steps % t->depth && t->depth % steps))
+        why = "the loop over terms is no whole turns through its places, and they are not those of "
+              "whole loops";
     return why ? arena_printf(n->arena, "STAY: %s", why) : NULL;
 }
 

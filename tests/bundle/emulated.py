@@ -200,6 +200,15 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
 
 
+def short_stay(ingot, work, terms, columns, wanted):
+    """Of so few terms that the places are those of several blocks."""
+    nodes = [("MatMul", ["x", "w"], "p"), ("Add", ["p", "z"], "q"), ("Relu", ["q"], "y")]
+    weights = [("w", some(terms, columns) / 8)]
+    made = [("x", H, [900, terms]), ("z", H, [900, columns])], nodes, ("y", H, [900, columns])
+    name = f"stay_{terms}_{columns}"
+    return beside(ingot, work, name, "two", (*made, weights), 2e-3, wanted)
+
+
 def stays(ingot, work):
     """More blocks than groups, which take them one after the other; and as many as a run has."""
     nodes = [
@@ -227,6 +236,8 @@ def stays(ingot, work):
     density = [("x", F, [33, 20])], squashed, ("y", H, [33, 20]), logs
     return [
         beside(ingot, work, "squashed", "two", density, 5e-3),
+        short_stay(ingot, work, 64, 384, ["block += 2, turn += 2)", "turn % 4*", ", turn);"]),
+        short_stay(ingot, work, 320, 128, ["block += 2, turn += 5)"]),
         beside(ingot, work, "stay", "two", made, 2e-3, wanted),
         sized(ingot, work, "sized_stay", "two", (300, 512, 512), 700, [loop]),
     ]

@@ -95,6 +95,23 @@ static const char of_boxes[] =
     "SPLIT i0 64\nSPLIT r0 64\nSPLIT r0.i 16\nTC wgmma64.f16 (i0.i; i1; r0.i.i)\nBIND i0.o warp\n"
     "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n";
 
+/* Groups that stay: four places for two lines of terms are those of two blocks. */
+static void places_of_blocks(void **state)
+{
+    (void)state;
+    static const Wanted of_blocks[] = {{"turn % 4*8192 + ", 2},
+                                       {"turn % 4*4096 + ", 2},
+                                       {"igrt_filled_token(a5, ahead + turn, 4)", 2},
+                                       {"igrt_free(a5, 2, 4, turn);", 1},
+                                       {0}};
+    expect_all(&tall,
+               "SPLIT i0 128\nSPLIT i1 64\nSPLIT r0 64\nSPLIT i0.i 64\nSPLIT r0.i 16\n"
+               "TC wgmma64.f16 (i0.i.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+               "BIND i0.i.o warp\nSTAGE r0.o 1 depth 4 move tma\n"
+               "STAGE r0.o 2 depth 4 move tma\nSTAY 3\n",
+               of_blocks);
+}
+
 /* Lines of terms and terms of lines; more terms than places, or fewer; copies, and warps along the
  * columns; ends that fill no block. */
 static void products_of_boxes(void **state)
@@ -601,6 +618,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_boxes),
+        cmocka_unit_test(places_of_blocks),
         cmocka_unit_test(products_of_bytes),
         cmocka_unit_test(sums_of_clusters),
         cmocka_unit_test(joins_left_out),

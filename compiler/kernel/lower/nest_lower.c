@@ -460,7 +460,8 @@ static void fill_ahead(Lower *q, Piece *p)
     range = range && range == p->block ? p->t.along : range;
     if (!range || range->op != OP_RANGE)
         return;
-    int64_t most = range->hi + 2; /* no more than there are iterations to fill for */
+    /* no more than there are iterations to fill for, unless those of the next block follow */
+    int64_t most = q->nest->stay ? s->depth : range->hi + 2;
     p->t.ahead_of = range;
     p->t.depth = (int)(s->depth < most ? s->depth : most);
     p->t.ahead = range_new(q->c, p->next++, p->t.ahead_of->src[0]);

@@ -164,9 +164,12 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
             "STAGE %s %lld depth %lld: it is for operands of a matrix unit whose items "
             "copy while they compute",
             o->axis, (long long)o->amount, (long long)o->depth);
-    if (o->depth < 2 || o->depth > MOST || !n->axis[axis].reduced)
-        return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %d places, of a loop over terms",
-                          o->axis, (long long)o->amount, (long long)o->depth, MOST);
+    /* those of boxes may be of several blocks (STAY): as many as there is room for */
+    const int64_t room = o->tma && n->target ? n->target->machine.shared / (n->tc->m * TC_RUN) : 0,
+                  most = room > MOST ? room : MOST;
+    if (o->depth < 2 || o->depth > most || !n->axis[axis].reduced)
+        return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %lld places, of a loop over terms",
+                          o->axis, (long long)o->amount, (long long)o->depth, (long long)most);
     if (!o->tma || n->inner)
         return NULL;
     if (n->sharing)
