@@ -419,7 +419,7 @@ static void axes_of_number(Render *r, Bound bound, const char *name, int depth, 
         render_coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
-        if (bound == BOUND_GRID && render_last_first(r, s->node)) {
+        if (bound == BOUND_GRID && (r->k->backward || render_last_first(r, s->node))) {
             render_expr(r, idx_sub(r->k->c, s->node->src[0], idx(r->k->c, 1)));
             put(r, " - ");
         }

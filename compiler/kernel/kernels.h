@@ -211,6 +211,7 @@ struct Kernel {
     const Kernel **together;
     int ntogether;
     bool only_together;      /* it is launched with others alone */
+    bool backward;           /* its groups go through blocks from the last to the first one */
     char name[96];           /* k07_conv_1x64x56x56; set by the plan */
     int64_t flops, bytes;    /* at the upper bounds */
     int64_t scratch;         /* bytes of the places that a part of it needs, see nest.h */

@@ -7,6 +7,7 @@
  *     share, memplan                       equal kernels are one; where every buffer lies
  *     together                             kernels of a GPU that are one launch
  *     settled                              what a GPU's kernels read while others still run
+ *     backward                             which of them begin with their last blocks
  *     nest_lower .. pair_stores            their statements (lowered.c lists these passes)
  *
  * What a .sched file says takes part in each: values_match() and variants_apply() before the
@@ -331,6 +332,7 @@ static bool place_buffers(Plan *p, const Target *t)
     if (good && t->triggers) {
         find_together(p, t);
         find_settled(p);
+        find_backward(p, t);
     }
     return good;
 }

@@ -330,6 +330,8 @@ void order_in_stages(Plan *);
 void find_asides(Plan *);
 /* together.c: which steps of a GPU are one launch. */
 void find_together(Plan *, const Target *);
+/* backward.c: which kernels of a GPU go through their blocks backward. */
+void find_backward(Plan *, const Target *);
 /* settled.c: may they have bytes in common? */
 bool share_bytes(const Buffer *, const Buffer *);
 /* together.c: does one of two kernels write what the other one touches, where all lies now? */

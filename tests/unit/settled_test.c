@@ -194,10 +194,43 @@ static void launches_together(void **state)
     ingot_context_free(c);
 }
 
+/* Two products, one after the other, of so many rows: does a kernel go through them backward? */
+static int first_backward(int64_t rows)
+{
+    enum { COLUMNS = 256 };
+    Context *c = ingot_context_new(NULL, NULL);
+    ingot_dim *dims[] = {ingot_dim_const(c, rows), ingot_dim_const(c, COLUMNS)};
+    ingot_tensor *x = ingot_input(c, "x", INGOT_F16, 2, dims);
+    for (int i = 0; i < 2; i++) {
+        const int64_t size[] = {COLUMNS, COLUMNS >> i};
+        uint16_t *data = NEWN(c->arena, uint16_t, COLUMNS * COLUMNS);
+        for (int j = 0; j < COLUMNS * COLUMNS; j++)
+            data[j] = (uint16_t)(0x3000 + j % 7);
+        x = ingot_relu(c, ingot_matmul(c, x, ingot_data(c, "w", INGOT_F16, 2, size, data)));
+    }
+    ingot_output(c, "y", x);
+    Plan *p = plan_of(c);
+    int at = 0;
+    while (at < p->main.n && !p->main.step[at]->kernel->backward)
+        at++;
+    at = at < p->main.n ? at : -1;
+    plan_free(p);
+    ingot_context_free(c);
+    return at;
+}
+
+/* What is more than half of L2 is read from its end on. */
+static void goes_backward(void **state)
+{
+    (void)state;
+    assert_int_equal(first_backward(100000), 1);
+    assert_int_equal(first_backward(10000), -1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads_ahead),
-                                       cmocka_unit_test(launches_together),
-                                       cmocka_unit_test(finds_planted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_ahead), cmocka_unit_test(launches_together),
+        cmocka_unit_test(finds_planted), cmocka_unit_test(goes_backward)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
