@@ -24,6 +24,17 @@ void line(Writer *w, const char *format, ...)
     va_end(ap);
 }
 
+/* Of a tensor that may have no elements in a run, and then need not be anywhere: its axes that may
+ * be 0. A GPU's copies begin with a pointer in any case. */
+static void print_has_elements(StrBuf *sb, const Bundle *b, const Port *p)
+{
+    for (int d = p->lead; p->dynamic && !b->gpu && d < p->b->rank; d++) {
+        const Node *dim = p->b->dims[d];
+        if (dim->op == OP_VAR && b->c->vars[dim->arg.i].lo == 0)
+            sb_printf(sb, " && in->%s[%d]", p->dims, d - p->lead);
+    }
+}
+
 static void null_checks(Writer *w)
 {
     const Bundle *b = w->b;
@@ -37,8 +48,12 @@ static void null_checks(Writer *w)
     for (int i = 0; i < b->nin; i++) {
         if (b->in[i].here) /* once it is known which are there */
             continue;
-        line(w, "if (!in->%s)", b->in[i].field);
+        StrBuf some = {0};
+        sb_puts(&some, "");
+        print_has_elements(&some, b, &b->in[i]);
+        line(w, "if (!in->%s%s)", b->in[i].field, some.data);
         line(w, "    return IGRT_ERR_INPUT;");
+        sb_free(&some);
     }
     for (int i = 0; i < b->nout; i++) {
         line(w, "if (!out->%s)", b->out[i].field);

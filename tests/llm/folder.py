@@ -5,6 +5,7 @@
 
     families  of each, a tiny model as a GGUF file in f32 and as a folder: the same logits
     same      two ways in which config.json says the same of rope: the same logits
+    several   a bundle for several processors has decode()
     types     --weights-type: the same bytes of weights as a GGUF file quantised by llama.cpp's rules
     text      tokenizer.json (byte-level, SentencePiece): the same vocabulary as the keys of a file
     refused   what is not known, or leads out of the folder, is refused by name
@@ -258,6 +259,17 @@ def same(program, work):
         if i > 1 and abs(one - plain).max() < 1e-5 * np.ptp(one):
             sys.exit(f"{family}: {ways[0]} changes nothing")
     print(f"{len(cases)} pairs of config.json are the same network each")
+
+
+def several_processors(ingot, work):
+    """A bundle for several has decode(), too; one for a GPU and a processor has only run()."""
+    out = work / "several"
+    for target, has in (("c:x86-64-v2,x86-64-v3", True), ("opencl+c", False)):
+        command = [ingot, "compile", work / "llama", "-o", out, "--name", "m", "-q"]
+        subprocess.run([*command, "--target", target], check=True)
+        if ("m_decode(" in (out / "m.h").read_text()) != has:
+            sys.exit(f"--target {target}: decode() is {'missing' if has else 'there'}")
+    print("bundles for several processors have decode()")
 
 
 def quantised(x, kind):
@@ -549,6 +561,7 @@ def main():
         work = pathlib.Path(t)
         families(logits, work)
         same(logits, work)
+        several_processors(ingot, work)
         types(ingot, logits, work)
         text(ingot, work)
         refused(ingot, work)

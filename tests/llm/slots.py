@@ -36,7 +36,8 @@ DRIVER = r"""
 #include "model.h"
 static _Alignas(64) unsigned char arena[MODEL_ARENA_BYTES(1)];
 static float logits[2][WORDS];
-#define SLOT(i) .ids_##i = ids[i], .ids_##i##_dims = {n[i]}
+/* an idle slot is left out */
+#define SLOT(i) .ids_##i = n[i] ? ids[i] : NULL, .ids_##i##_dims = {n[i]}
 static int keep(model_ctx *ctx, int slot, int64_t n)
 {
     return slot ? model_keep_past_1(ctx, n) : model_keep_past_0(ctx, n);

@@ -5,12 +5,17 @@
 #include "run.h"
 #include "targets.h"
 
-/* Bundles of several functions are for one device, of C, CUDA or OpenCL, so far. */
+/* Bundles of several functions are for one device, of C, CUDA or OpenCL, or for several processors,
+ * so far. */
 static bool takes_functions(Arena *a, const char *target)
 {
     TargetName *list;
-    if (!target || target_list(a, target, &list) > 1)
-        return !target;
+    const int n = target ? target_list(a, target, &list) : 0;
+    for (int i = 0; i < n && n > 1; i++)
+        if (list[i].gpu)
+            return false;
+    if (!target || n > 1)
+        return true;
     const Target t = machine_target(a, target);
     return t.language && !t.language->binds && target_ndevice(&t) == 1;
 }
