@@ -416,14 +416,25 @@ static bool is_of_row(const NewShare *m)
     return m->p->t.quad && !moves_with(m->q->a, m->n, columns);
 }
 
+/* How many results are joined: of the greatest, which a warp needs for sums of its own, those of
+ * all lines of fragments that have rows. */
+static int64_t joined_results(const NewShare *m, int i)
+{
+    enum { LINES = 8 };
+    const int64_t results = walk_results(m->q, m->p, i), size = walk_size(m->q, m->p, i);
+    if (reduce_monoid(m->n) == INGOT_REDUCE_ADD || results == size)
+        return results;
+    return size < ceil_div(results, LINES) * LINES ? size : ceil_div(results, LINES) * LINES;
+}
+
 /* Is the element that the item has of a unit's sums one that there are results of?  Groups of a
  * cluster join no others. */
 static bool has_results(const NewShare *m)
 {
     bool has = true;
     for (int i = 0; i < m->p->nwalk && m->p->t.ranks; i++)
-        has &= !m->pitch[i] || m->p->at[m->p->walk[i].axis]->lo < walk_results(m->q, m->p, i);
-    return has || reduce_monoid(m->n) != INGOT_REDUCE_ADD;
+        has &= !m->pitch[i] || m->p->at[m->p->walk[i].axis]->lo < joined_results(m, i);
+    return has;
 }
 
 /* Once for each copy that the item has, of a unit's fragments for each of its elements. */
@@ -457,17 +468,15 @@ static void fill(NewShare *m, int level, int64_t parts)
     m->s->level = level;
 }
 
-/* Element number e of what the group has joined: where it lies.  What a warp needs for its own sums
- * is of all rows, what is stored of those that there are. */
+/* Element number e of what the group has joined: where it lies. */
 static Node *element_joined(NewShare *m, Node *e, int64_t *elements)
 {
     Lower *q = m->q;
-    const bool all = reduce_monoid(m->n) != INGOT_REDUCE_ADD;
     *elements = 1;
     for (int i = 0; i < m->p->nwalk; i++) {
         if (!m->pitch[i])
             continue;
-        const int64_t extent = all ? walk_size(q, m->p, i) : walk_results(q, m->p, i);
+        const int64_t extent = joined_results(m, i);
         Node *size = idx(q->c, extent);
         if (e)
             m->p->at[m->p->walk[i].axis] = idx_mod(q->c, e, size);

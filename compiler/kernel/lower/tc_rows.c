@@ -476,6 +476,13 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
     return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = element}, 1, &sum, 0, NULL);
 }
 
+/* Are there no rows from this line of a fragment on?  Nobody reads what is made of them. */
+static bool beyond_rows(const Nest *n, int line)
+{
+    const NestAxis *x = &n->axis[n->inner_axis[TC_ROWS]];
+    return x->root == n->inner_axis[TC_ROWS] && x->within > 0 && x->within <= line;
+}
+
 /* What the lane has of the terms from `first` on, as an operand of the outer product. */
 static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
 {
@@ -488,7 +495,8 @@ static Node *pack(Lower *q, Piece *p, Node *value, Node *range, int block)
         const TcElement e = tc_element(u, TC_ROWS, 0, i);
         set_element(q, p, e.line / EIGHT, (block * u->k + e.at) / EIGHT,
                     e.at % EIGHT / tc_row_step(u));
-        src[i] = element_of(q, p, value, range, node_const_f(q->c, value->dtype, 0));
+        Node *zero = node_const_f(q->c, value->dtype, 0);
+        src[i] = beyond_rows(q->nest, e.line) ? zero : element_of(q, p, value, range, zero);
     }
     src[n] = p->t.fragment[TC_ROWS];
     src[n + 1] = p->t.fragment[TC_TERMS];
