@@ -67,7 +67,7 @@ static void pick(RowsTile *best, RowsTile tile, const Target *t)
 
 typedef struct {
     Node *range;
-    int64_t block; /* elements that one iteration takes */
+    int64_t width, block; /* of a vector; elements that one iteration takes */
 } RowLanes;
 
 typedef struct {
@@ -93,7 +93,7 @@ static bool can_be_lanes(const AttentionOperands *o, Node *range, int64_t width)
 
 static void in_lanes(AttentionOperands *o, Node *range, int64_t width)
 {
-    const RowLanes lanes = {range, width};
+    const RowLanes lanes = {range, width, width};
     if (nest_opt_range(o->nest, OPT_VECTOR, range, width))
         vec_push(o->a, o->vector, o->nvector, lanes);
 }
@@ -114,7 +114,9 @@ static bool row_lanes(AttentionOperands *o, Node *range, int64_t width)
     return good;
 }
 
-/* Weights lie as the lanes and the loops read them; false: one of them cannot. */
+/* Weights lie as the lanes and the loops read them; false: one of them cannot. Where a row is no
+ * whole number of vectors, its last one reaches from one block of a weight into the next: there the
+ * weight stays as it is, or lies in one block. */
 static bool lay_out_rows(const AttentionOperands *o, Layout *want)
 {
     const Kernel *k = o->nest->k;
@@ -132,14 +134,20 @@ static bool lay_out_rows(const AttentionOperands *o, Layout *want)
             for (uint32_t l = reduce_ranges(v->reduce[j]); l < v->reduce[j]->nsrc; l++)
                 if (v->reduce[j]->src[l] != lanes && n < INGOT_MAX_RANK * 4)
                     loop[n++] = v->reduce[j]->src[l];
-        const Packing packing = {
-            .lanes = lanes, .block = o->vector[i].block, .reuse = true, .loop = loop, .nloop = n};
+        const bool ragged = range_extent(lanes) % o->vector[i].width != 0;
+        const Packing packing = {.lanes = lanes,
+                                 .block = o->vector[i].block,
+                                 .reuse = !ragged,
+                                 .loop = loop,
+                                 .nloop = n};
         for (int j = 0; j < v->nload; j++) {
             const int arg = (int)v->load[j]->src[0]->arg.i;
             int64_t stride;
-            if (o->free[arg] && depends_on(v->load[j], lanes) && !want[arg].n &&
-                !packing_layout(k, v->load[j], &packing, &want[arg]) &&
-                !(access_stride(k, v->load[j], lanes, &stride) && stride == 1))
+            if (!o->free[arg] || !depends_on(v->load[j], lanes) || want[arg].n)
+                continue;
+            const bool together = access_stride(k, v->load[j], lanes, &stride) && stride == 1;
+            if (!(ragged && together) && !packing_layout(k, v->load[j], &packing, &want[arg]) &&
+                !together)
                 return false;
         }
     }
@@ -181,37 +189,6 @@ static void order_loops(Nest *nest, const View *v, const Node *sum, const RowsTi
                 names = nest_and_name(nest, names, loop);
         }
     nest_opt(nest, OPT_ORDER, names, 0);
-}
-
-/* With constants as `want` lays them. */
-static bool fits_with(Arena *a, Nest *nest, const Layout *want)
-{
-    Layout *was = NEWN(a, Layout, nest->k->narg);
-    for (int i = 0; i < nest->k->narg; i++) {
-        was[i] = nest->k->args[i].layout;
-        if (want[i].n)
-            nest->k->args[i].layout = want[i];
-    }
-    const bool fits = !nest_check(nest);
-    for (int i = 0; i < nest->k->narg; i++)
-        nest->k->args[i].layout = was[i];
-    return fits;
-}
-
-/* Where a row is no whole number of vectors, its last one may reach from one block of a weight into
- * the next: then what lies along places that are filled stays as it is. */
-static void unblock_rows(const AttentionOperands *o, Node *const *filled, int n, Layout *want)
-{
-    const View *v = &o->v;
-    const Kernel *k = o->nest->k;
-    Layout *plain = NEWN(o->a, Layout, k->narg);
-    memcpy(plain, want, (size_t)k->narg * sizeof *plain);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < v->nload; j++)
-            if (depends_on(v->load[j], filled[i]))
-                plain[v->load[j]->src[0]->arg.i] = (Layout){0};
-    if (!fits_with(o->a, o->nest, want) && fits_with(o->a, o->nest, plain))
-        memcpy(want, plain, (size_t)k->narg * sizeof *plain);
 }
 
 bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_copy, Layout *want,
@@ -281,8 +258,5 @@ bool staged_rows_opts(Arena *a, Nest *nest, const Buffer *const *bufs, bool may_
     for (int i = 0; i < ntiled && best.vectors > 1; i++)
         unroll_lanes(&o, OPT_UNROLL, tiled[i], best.vectors);
     order_loops(nest, v, sum, &best);
-    if (!lay_out_rows(&o, want))
-        return false;
-    unblock_rows(&o, tiled, ntiled, want);
-    return true;
+    return lay_out_rows(&o, want);
 }

@@ -173,6 +173,21 @@ static void normalised(Context *c, ingot_dtype d)
     ingot_output(c, "y", ingot_relu(c, linear(c, y, 4 * WIDE, WIDE)));
 }
 
+/* A window over each channel, a norm of the channels and a product with a matrix, one kernel: the
+ * channels are no whole number of vectors, and the window's weights lie side by side over an area.
+ */
+static void windowed(Context *c, ingot_dtype d)
+{
+    enum { WIDE = 40 };
+    ingot_tensor *x = input(c, "x", d, 4, (int64_t[]){1, 3, 40, 40}), *y;
+    ingot_tensor *one = weight(c, d, 1, (int64_t[]){WIDE});
+    y = conv(c, conv(c, x, WIDE, 1, 1, 1), WIDE, 7, 1, WIDE);
+    y = ingot_permute(c, ingot_relu(c, y), (int[]){0, 2, 3, 1});
+    y = ingot_permute(c, ingot_layer_norm(c, y, 3, one, one, 1e-6), (int[]){0, 3, 1, 2});
+    y = ingot_gelu(c, conv(c, y, 4 * WIDE, 1, 1, 1), false);
+    ingot_output(c, "y", conv(c, y, WIDE, 1, 1, 1));
+}
+
 /* ---- what is asked of a plan ----------------------------------------------------------------- */
 
 static bool has_opt(const Kernel *k, OptKind kind)
@@ -263,6 +278,8 @@ static void halves(void **state)
     const SumCounts rows =
         counts_of(normalised, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4");
     expect("normalised", rows, rows.sums);
+    const SumCounts taps = counts_of(windowed, INGOT_F32, INGOT_PRECISION_F32, NULL, "c:x86-64-v4");
+    expect("windowed", taps, taps.sums);
 }
 
 static void bytes(void **state)
