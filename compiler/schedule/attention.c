@@ -36,7 +36,8 @@ typedef struct {
     int norder;
     RowMember member[MAX_MEMBERS];
     int nmember;
-    Node *sum; /* y */
+    Node *sum;     /* y */
+    int rows_axis; /* of y: along it rows follow each other; -1: not known */
     bool by_blocks;
     bool again; /* a unit reads operands in places: rows may be made again elsewhere */
 } AttentionRows;
@@ -88,6 +89,7 @@ static bool take(AttentionRows *r, Node *t)
         if (r->sum || below_casts(t->src[0])->op != OP_MUL || !is_sum_over(t, m.axis))
             return false;
         r->sum = t;
+        r->rows_axis = m.rows;
         return true;
     } else if (t->op == OP_EXPAND && m.kind == ONE) {
         for (int i = 0; i < t->rank; i++)
@@ -200,7 +202,7 @@ static bool fits(AttentionRows *r, Node *products)
     for (int i = 0; i < products->src[0]->rank; i++)
         terms *= reduce_axes(products) >> i & 1 ? most_along(products->src[0]->shape[i]) : 1;
     for (int i = 0; i < y->rank; i++)
-        if (!idx_is(y->shape[i], 1))
+        if (i != r->rows_axis && !idx_is(y->shape[i], 1))
             columns = most_along(y->shape[i]);
     double keys = most_along(s->shape[axis]), rows = most_along(s->shape[axis - 1]);
     double shared = keys * (terms + columns) * bytes,
