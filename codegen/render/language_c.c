@@ -205,6 +205,17 @@ static int64_t sums_of_item(const Kernel *k, const Tc *unit)
     return n;
 }
 
+/* Groups of a warpgroup that rows made of several sums leave registers to (attention's gradients):
+ * what is packed of a row takes the place of its sums. */
+static int groups_of_rows(const Tile *tile, int64_t bytes, const Target *t)
+{
+    const int sums = tc_per_lane(tile->tc, TC_TERMS) + tile->rows * tile->row_sums;
+    const int64_t registers =
+                      (int64_t)(tile->items + t->machine.warp) * (sums + tc_beside(tile->tc)),
+                  n = t->machine.file / registers, room = t->machine.shared / bytes;
+    return (int)(n < room ? n : room);
+}
+
 /* Groups that are to have registers beside each other: two, where one waits while the other's
  * products are made, if their places fit too and the sums leave room. So it is where an item takes
  * operands apart, and where all terms are on their way at once: nothing of a group itself goes on
@@ -216,7 +227,13 @@ static int groups_beside(const Tiles *tiles, const Kernel *k, const Target *t)
     const Tc *unit = tile->tc;
     if (!unit)
         return 1;
-    const bool room = TWO * place_offset(tiles->k, k->narg, tiles->k->narg) <= t->machine.shared,
+    const int64_t bytes = place_offset(tiles->k, k->narg, tiles->k->narg);
+    if (tile_rows_in_place(tile) && tile->rows > 1 && tile->items == unit->lanes &&
+        2 * bytes <= t->machine.shared) {
+        const int n = groups_of_rows(tile, bytes, t);
+        return n > 1 ? n : 1;
+    }
+    const bool room = TWO * bytes <= t->machine.shared,
                apart =
                    tc_rests(unit) && tile->items == ITEMS && tc_per_lane(unit, TC_TERMS) <= SUMS,
                waits =

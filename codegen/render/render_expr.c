@@ -337,18 +337,37 @@ static bool render_erf_and(Render *r, Node *n)
     return false;
 }
 
-/* Is it a sum of products of f16, or minus infinity?  Such sums are far from the ends of f32. */
-static bool is_sum_of_halves(const Render *r, const Node *n)
+/* The same, but for what rows that stay in registers have one of (attention's greatest score, and
+ * the sum of its exponentials, which are kept for the gradient). */
+static bool writes_halves_of_rows(const Render *r)
+{
+    int64_t halves = 0, others = 0;
+    for (int i = 0; i < r->of->narg; i++) {
+        const KernelArg *a = &r->of->args[i];
+        int64_t *most =
+            dtype_is_float(a->dtype) && dtype_info[a->dtype].bytes == 2 ? &halves : &others;
+        const int64_t n = dims_bound(a->rank, a->dims);
+        if (a->written && *most < n)
+            *most = n;
+        if (a->written && most == &others && (a->dtype != INGOT_F32 || !r->l.tile->quad))
+            return false;
+    }
+    return others < halves;
+}
+
+/* Is it a sum of products of such a type, or minus infinity? */
+static bool is_sum_of(const Render *r, const Node *n, ingot_dtype type)
 {
     if (n->op == OP_WHERE)
-        return is_sum_of_halves(r, n->src[1]) && is_sum_of_halves(r, n->src[2]);
+        return is_sum_of(r, n->src[1], type) && is_sum_of(r, n->src[2], type);
     if (n->op == OP_CONST)
         return node_float(n) == -INFINITY;
     return n->op == OP_PROJ && n->src[0]->op == OP_REDUCE && r->l.fragment[n->src[0]->id] &&
-           r->l.tile->tc->a == INGOT_F16;
+           r->l.tile->tc->a == type;
 }
 
-/* e^(x k - m) of such sums x, with one multiply-add. */
+/* e^(x k - m) of such sums x, with one multiply-add: x k log2(e) stays in f32. Sums of f16 are far
+ * from its ends. */
 static bool render_exp_of_sum(Render *r, const Node *less)
 {
     Node *x = less->op == OP_SUB ? less->src[0] : NULL, *k = NULL;
@@ -356,7 +375,9 @@ static bool render_exp_of_sum(Render *r, const Node *less)
         k = x->src[1];
         x = x->src[0];
     }
-    if (!x || !is_sum_of_halves(r, x) || (k && fabs(node_float(k)) > 1))
+    const double most = k ? fabs(node_float(k)) : 1;
+    if (!x || !((is_sum_of(r, x, INGOT_F16) && most <= 1) ||
+                (is_sum_of(r, x, INGOT_BF16) && most <= 0.5)))
         return false;
     render_igrt(r, "exp_near_of_f32(");
     render_operand(r, x, false, true);
@@ -375,7 +396,8 @@ static bool render_exp_of_sum(Render *r, const Node *less)
  * other sums of a unit, too: nobody multiplies meanwhile. */
 static bool render_exp_near(Render *r, Node *n)
 {
-    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->tc || !writes_halves(r))
+    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->tc ||
+        !writes_halves_of_rows(r))
         return false;
     if (render_exp_of_sum(r, n->src[0]))
         return true;

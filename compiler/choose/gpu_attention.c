@@ -104,8 +104,8 @@ typedef struct {
     int64_t stages; /* ... so many blocks of a group are there or on their way */
 } RowsSize;
 
-/* Extents, and how many rows there are of each (heads).  Where a mask ends rows, row i has
- * `first` + `slope` i elements; else the slope is 0. */
+/* Extents, and how many rows there are of each (heads).  Where a mask ends rows, or leaves out what
+ * they begin with, row i has `first` + `slope` i elements; else the slope is 0. */
 typedef struct {
     int64_t rows, along, terms, columns, others;
     int64_t first, slope;
@@ -220,15 +220,17 @@ static bool few_parts(Nest *n, const Attention *at, const RowsSize *s, const cha
     return good;
 }
 
-/* Of rows that a mask ends the last ones are the longest.  Groups begin in the order of their
- * numbers, so blocks of rows are outside of heads: then the shortest come last, of all of these.
+/* Of rows that a mask ends the last ones are the longest, and the first ones where it leaves out
+ * beginnings.  Groups begin in the order of their numbers, or in the opposite one
+ * (render_last_first()), so blocks of rows are outside of heads: then the shortest come last, of
+ * all of these.
  * What heads share stays in L2 from one block of rows to the next, or they are outside. */
 static bool order_groups(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
                          const Tc *u, const char *blocks)
 {
     const char *inner = "", *outer = "";
     double bytes = (double)(e->along * (e->terms + e->columns) * dtype_info[u->a].bytes);
-    if (!blocks || e->slope <= 0)
+    if (!blocks || !e->slope)
         return true;
     for (int i = v->nrange; i-- > 0;) {
         if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
@@ -420,7 +422,8 @@ static double blocks_along(const RowsExtents *e, int64_t rows, int64_t each, dou
     *most = 0;
     for (int64_t i = 0; i < groups; i++) {
         const int64_t last = (i + 1) * rows < e->rows ? (i + 1) * rows - 1 : e->rows - 1;
-        const double own = (double)ceil_div(e->first + last * e->slope, each);
+        const int64_t longest = e->slope < 0 ? i * rows : last;
+        const double own = (double)ceil_div(e->first + longest * e->slope, each);
         const double n = e->slope ? fmin(fmax(1, own), (double)all) : (double)all;
         sum += n;
         *most = fmax(*most, n);
@@ -570,12 +573,14 @@ static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, c
     return true;
 }
 
-/* How many elements of a row its mask leaves, if that grows by as much from each row to the next;
- * at least, where only a run says how many the first row has (tokens before a prompt). */
-static void find_mask(const Kernel *k, const Attention *at, RowsExtents *e)
+/* How many elements of a row its mask leaves, if that grows or falls by as much from each row to
+ * the next; at least, where only a run says how many the first row has (tokens before a prompt). */
+static void find_mask(const Nest *n, const Attention *at, RowsExtents *e)
 {
+    const Kernel *k = n->k;
     Context *c = k->c;
     Node *limit = mask_limit(k, at->outer, at->along), *zero = idx(c, 0);
+    limit = limit ? limit : mask_rest(n->arena, k, at->outer, at->along);
     if (limit && depends_on(limit, at->rows) && range_stride(c, limit, at->rows, &e->slope))
         e->first = substitute(c, limit, 1, &at->rows, &zero)->lo;
     else
@@ -600,7 +605,7 @@ bool choose_rows_opts(Nest **nest)
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
             e.others = sat_mul(e.others, mma_least(v.range[i]));
-    find_mask((*nest)->k, &at, &e);
+    find_mask(*nest, &at, &e);
     for (int i = 0; i < TC_COUNT; i++) {
         const Tc *u = &tc_units[i];
         RowsSize size = {0};

@@ -20,7 +20,7 @@
 
 #include "linear.h"
 
-enum { LOWER_PASSES = 17 };
+enum { LOWER_PASSES = 18 };
 typedef struct Lowered Lowered;
 struct Lowered {
     Tiles tiles;

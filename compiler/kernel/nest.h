@@ -425,6 +425,8 @@ bool range_stride(Context *, Node *e, Node *range, int64_t *stride);
 /* mask_bounds.c: elements of the range from there on add nothing to the reduce, as a mask of
  * coordinates leaves them out; NULL: there is no such. */
 Node *mask_limit(const Kernel *, Node *reduce, Node *range);
+/* The same from the end: only so many elements, the last ones, add anything. */
+Node *mask_rest(Arena *, const Kernel *, Node *reduce, Node *range);
 /* The same of a value: the constant that it is from the limit on, or NULL. */
 Node *mask_value(const Kernel *, Node *value, Node *range, Node **limit);
 /* Of a WHERE, whatever its other side is. */

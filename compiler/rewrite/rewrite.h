@@ -83,6 +83,10 @@ bool comes_from_products(const Node *, int deep);
 Node *undone_reshape(Rewrite *, Node *);    /* undone_reshape.c: of a RESHAPE */
 Node *group_sum(Rewrite *, Node *reduce);   /* group_sum.c */
 Node *one_hot_sum(Rewrite *, Node *reduce); /* one_hot_sum.c */
+/* joined_parts.c */
+Node *joined_parts(Rewrite *, Node *sum); /* of an ADD */
+Node *narrow_parts(Rewrite *, Node *cast);
+Node *kept_parts(Rewrite *, Node *keep);
 Node *update_sum(Rewrite *, Node *sum);     /* update_sum.c: of an ADD or SUB */
 Node *few_rows(Rewrite *, Node *update);    /* few_rows.c */
 Node *triangle(Rewrite *, Node *data);      /* causal_mask.c */

@@ -3,9 +3,12 @@
  *
  *     sum of (x * a) * (y * b)   ->   (sum of x * y) * (a * b)
  *
- * for numbers a, b, in front of what moves and widens the operands: attention that scales queries,
+ * for numbers a, b, in front of what moves and widens the operands, or rounds them alike: attention
+ * that scales queries,
  * or both queries and keys.  A matrix unit reads operands as they are stored, so a scaled one is a
  * kernel of its own; behind the sum it is part of another. */
+#include <math.h>
+
 #include "rewrite.h"
 
 typedef struct {
@@ -30,6 +33,19 @@ static Node *number(Node *n)
     return is_constant(n, 0) ? n : NULL;
 }
 
+/* Does the cast round what is not scaled as what is?  Powers of two change exponents alone, and
+ * bf16 has those of f32; what is less than 1 has made nothing of the rest infinite. */
+static bool rounds_alike(const Node *cast, const Scales *s, int first)
+{
+    bool alike = cast->dtype == INGOT_BF16 && cast->src[0]->dtype == INGOT_F32;
+    for (int i = first; i < s->n && alike; i++) {
+        Node *one = uniform(s->by[i]);
+        int exponent;
+        alike = one && fabs(frexp(node_float(one), &exponent)) == 0.5 && exponent <= 1;
+    }
+    return alike;
+}
+
 /* n without its scale, which *s gets; NULL: it has none. */
 static Node *unscaled(Rewrite *r, Node *n, Scales *s, int depth)
 {
@@ -40,9 +56,13 @@ static Node *unscaled(Rewrite *r, Node *n, Scales *s, int depth)
         Node *x = unscaled(r, n->src[0], s, depth + 1);
         return x ? moved(c, n, x) : NULL;
     }
-    if (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype) &&
-        dtype_info[n->src[0]->dtype].bytes <= dtype_info[n->dtype].bytes) {
+    if (n->op == OP_CAST && dtype_is_float(n->src[0]->dtype)) {
+        const int first = s->n;
         Node *x = unscaled(r, n->src[0], s, depth + 1);
+        if (x && dtype_info[n->src[0]->dtype].bytes > dtype_info[n->dtype].bytes &&
+            !rounds_alike(n, s, first))
+            x = NULL;
+        s->n = x ? s->n : first;
         return x ? ingot_cast(c, x, (ingot_dtype)n->dtype) : NULL;
     }
     if (n->op != OP_MUL)

@@ -18,6 +18,7 @@ const LowerPass lower_pass[LOWER_PASSES] = {
     {"split_lanes", "addresses of lanes as that of the first", NULL, split_lanes},
     {"split_copies", "STAGE .. depth: addresses and gates of copies", NULL, split_copies},
     {"linearize", "loops, and values with names", NULL, linearize},
+    {"order_rows", "rows in registers: masks together, loads late", NULL, order_rows},
     {"spread_stores", "sums in turn: stores amid the terms of the next", NULL, spread_stores},
     {"spread_prefetches", "PREFETCH amid the products of a CPU's unit", NULL, spread_prefetches},
     {"keep_fragments", "PREFETCH: products of what was loaded before", NULL, keep_fragments},

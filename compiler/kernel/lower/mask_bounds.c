@@ -246,19 +246,23 @@ static Node *turned(Arena *a, Context *c, Node *value, Node *range, Node *back)
     return substitute(c, value, 1, &range, &at);
 }
 
+Node *mask_rest(Arena *a, const Kernel *k, Node *reduce, Node *range)
+{
+    int left = MOST_NODES;
+    Node *back = range_new(k->c, RANGE_ADDED, range->src[0]),
+         *value = turned(a, k->c, reduce->src[0], range, back),
+         *limit = limit_below(k, value, back, &left);
+    left = MOST_NODES;
+    Node *rest =
+        limit && !depends_on(limit, back) ? value_beyond(k, value, back, limit, &left) : NULL;
+    return rest && rest == reduce_identity(k->c, reduce) ? limit : NULL;
+}
+
 /* How many elements from the first on a mask leaves nothing of; NULL: none, or nobody knows. */
 static Node *mask_begin(Lower *q, Node *reduce, Node *range)
 {
-    int left = MOST_NODES;
-    Node *back = range_new(q->c, RANGE_ADDED, range->src[0]),
-         *value = turned(q->a, q->c, reduce->src[0], range, back),
-         *limit = limit_below(q->k, value, back, &left);
-    left = MOST_NODES;
-    Node *rest = limit && lower_known_outside(q, limit) && !depends_on(limit, back)
-                     ? value_beyond(q->k, value, back, limit, &left)
-                     : NULL;
-    return rest && rest == reduce_identity(q->c, reduce) ? idx_sub(q->c, range->src[0], limit)
-                                                         : NULL;
+    Node *rest = mask_rest(q->a, q->k, reduce, range);
+    return rest && lower_known_outside(q, rest) ? idx_sub(q->c, range->src[0], rest) : NULL;
 }
 
 Node *mask_value(const Kernel *k, Node *value, Node *range, Node **limit)

@@ -78,6 +78,8 @@ bool split_lanes(Linear *, const Kernel *);
  * known before the loop, and the way from there, its gates as bits of one number. */
 bool split_copies(Linear *, const Kernel *);
 bool linearize(Linear *, const Kernel *);
+/* Of rows in registers: choices by a mask come one after the other, and loads behind products. */
+bool order_rows(Linear *, const Kernel *);
 /* Results of sums that come in turn are stored amid the terms of the next ones. */
 bool spread_stores(Linear *, const Kernel *);
 /* What is asked for stands amid a matrix unit's products, not before them all. */
