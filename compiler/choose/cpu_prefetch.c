@@ -52,10 +52,10 @@ static const NestAxis *loop_of_stream(const Nest *nest, const RegisterTile *tile
 }
 
 /* What a vector's product reads once has nothing to wait behind: it is asked for some kilobytes
- * ahead. Where a line is one product, the core itself is as far ahead; and asking takes as long as
- * it saves where it is for few lines at a time; a line of which several dots are made of pairs
- * takes long enough. Dots that are no pairs: digits that are terms of several dots, by the loop
- * over the dots of their block, or over the parts of a block whose dots are written out. */
+ * ahead. Where a line is one product, most cores themselves are as far ahead; and asking takes as
+ * long as it saves where it is for few lines at a time; a line of which several dots are made of
+ * pairs takes long enough. Dots that are no pairs: digits that are terms of several dots, by the
+ * loop over the dots of their block, or over the parts of a block whose dots are written out. */
 static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
 {
     const Machine *m = &nest->target->machine;
@@ -75,7 +75,7 @@ static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
     const NestAxis *terms = loop_of_stream(nest, tile, load, dots, &bytes);
     if (!terms && dots)
         terms = loop_of_stream(nest, tile, load, false, &bytes);
-    if ((tile->nfour && bytes < lines * m->line) || (dots && uses < 2))
+    if ((tile->nfour && bytes < lines * m->line) || (dots && uses < 2 && !m->asks))
         return false;
     return terms && nest_opt(nest, OPT_PREFETCH, terms->name, arg);
 }

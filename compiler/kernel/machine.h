@@ -140,6 +140,9 @@ typedef struct {
     bool dot;         /* igrt_dot_*() costs less than four products of bytes */
     /* in lanes it multiplies bytes of any sign, not only those without one with others */
     bool any_sign;
+    /* what is read once is asked for, too, where a line of it is one product: memory brings more at
+     * a time than the core looks ahead */
+    bool asks;
     bool pairs;           /* namely pairs of i16 that are made of them */
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
     bool images;          /* GPUs: what is read by fours is an image unless a plan says otherwise */

@@ -87,6 +87,7 @@ typedef enum {
     QUANTIZED,
     BRAINS,
     VECTOR,
+    VECTOR_BYTES,
     WINDOW,
     SUMMED_TWICE,
     WINDOW_STRIDED,
@@ -136,6 +137,7 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case QUANTIZED: return quantized(c);
     case BRAINS: return product(c, INGOT_BF16, 256, 512, 512);
     case VECTOR: return product(c, INGOT_F32, 1, 4096, 1024);
+    case VECTOR_BYTES: return product(c, INGOT_I8, 1, 4096, 1024);
     case WINDOW: return convolution(c, 128, 128, 28, 3, 1, 1);
     case SUMMED_TWICE: return summed_twice(c);
     case WINDOW_STRIDED: return convolution(c, 64, 96, 57, 5, 2, 1);
@@ -339,6 +341,7 @@ static const FigureRow rows[] = {
     {"dot_terms", BYTES, "c:cortex-m55", 0.25},
     {"any_sign", BYTES, "c:x86-64-v4", 4},
     {"pairs", BYTES, "c", 4},
+    {"asks", VECTOR_BYTES, "c:x86-64-v4+vnni", 4},
     {"soft_floats", QUANTIZED, "c:cortex-m3", 0.25},
     {"core_lanes", WINDOW, "opencl", 16},
     {"joins_subgroups", ATTENTION_HALVES, "cuda:sm_90a", 4},
