@@ -87,14 +87,15 @@ static bool stage_pays(Sched *s, Node *n)
 
 /* Windows that are made of less, each of whose elements is read about once, as where they are
  * folded into what they are windows of (the gradient of a pool): checks of edges cost less than to
- * write and read it. */
+ * write and read it. Bytes that are only widened are no more than they were. */
 static bool is_spread(Sched *s, Node *n, Node *const *uses)
 {
     enum { TIMES = 2 };
     if (info_of(s, n)->has_reduce)
         return false;
     const RegionWork r = region_of(s, n);
-    return TIMES * r.bytes <= node_bytes(n) && readers_of(s, n, uses).times < TIMES;
+    const double bytes = node_bytes(keeps_narrow(s, n) ? narrow_side(s, n) : n);
+    return TIMES * r.bytes <= bytes && readers_of(s, n, uses).times < TIMES;
 }
 
 /* Bytes of a constant that lies packed: whoever reads them unpacks those that it needs. */
