@@ -64,6 +64,7 @@ const Target target_cuda = {
     .triggers = true,
     .unrolls = true,
     .records = true,
+    .votes = true,
     .joins = true,
     .branches = IGRT_CU_BRANCHES,
     .compile = nvrtc_compile,

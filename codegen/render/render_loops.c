@@ -120,14 +120,50 @@ static Node *gate_behind(Render *r, const Stmt *s)
     return gate && gate->op != OP_CONST && is_named(r, gate) ? gate : NULL;
 }
 
-/* Where that of all that a loop stores gets its name, among the first values; NULL: nowhere. */
-static const Stmt *gate_in(const Stmt *s, const Stmt *end)
+/* The last statement in a loop that the gate of all that it stores waits for, which is one of its
+ * first values or the loop itself; NULL: the gate waits for more, or there is none. */
+static const Stmt *gate_in(const Stmt *s, const Stmt *end, Node **gate)
 {
-    const Node *gate = gate_of_stores(s + 1, end);
-    const Stmt *t = s + 1;
-    while (t < end && t->kind == STMT_LET && t->node != gate)
+    *gate = gate_of_stores(s + 1, end);
+    const Stmt *t = s + 1, *last = s;
+    while (t < end && t->kind == STMT_LET && t->node != *gate) {
+        last = *gate && depends_on(*gate, t->node) ? t : last;
         t++;
-    return gate && t < end && t->kind == STMT_LET ? t : NULL;
+    }
+    if (!*gate || t == end || t->kind == STMT_LET)
+        return *gate && t < end ? t : NULL;
+    while (t < end && (t->kind == STMT_STORE || t->kind == STMT_END))
+        t++;
+    return t == end ? last : NULL; /* it is where it is needed, and has no name */
+}
+
+/* Does it say which item of a warp stores (look_by_warp())?  That is no matter of a place. */
+static bool chooses_item(const Render *r, const Node *gate)
+{
+    bool found = false;
+    for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++)
+        found |= is_of_one(gate, s->node);
+    return found;
+}
+
+static bool is_of_item(const Render *r, Node *gate, Node *item)
+{
+    if (!chooses_item(r, gate))
+        return depends_on(gate, item);
+    return gate->op == OP_AND &&
+           (is_of_item(r, gate->src[0], item) || is_of_item(r, gate->src[1], item));
+}
+
+static void gate_of_warp(Render *r, Node *gate, const char **and)
+{
+    if (!chooses_item(r, gate)) {
+        put(r, *and);
+        render_expr(r, gate);
+        *and = " && ";
+    } else if (gate->op == OP_AND) {
+        gate_of_warp(r, gate->src[0], and);
+        gate_of_warp(r, gate->src[1], and);
+    }
 }
 
 /* Is it the same for all items of a warp?  Neighbours differ in the first axes. */
@@ -135,7 +171,7 @@ static bool is_of_warps(const Render *r, Node *gate)
 {
     int64_t items = 1, extent;
     for (const Stmt *s = r->l.stmt; s < r->l.stmt + r->l.n && s->kind == STMT_ITEM; s++) {
-        if (depends_on(gate, s->node))
+        if (is_of_item(r, gate, s->node))
             break;
         items = idx_value(s->node->src[0], &extent) ? sat_mul(items, extent) : 1;
     }
@@ -163,14 +199,16 @@ static void each_part(Render *r, int parts, int depth, const char *then)
 
 static bool render_loop_of_warps(Render *r, const Stmt *s, int64_t extent)
 {
-    const Stmt *const gate = gate_in(s, s + stmt_end(s, 0));
-    if (!gate || extent % WARP || !is_of_warps(r, gate->node))
+    Node *gate;
+    const Stmt *const upto = gate_in(s, s + stmt_end(s, 0), &gate);
+    if (!upto || extent % WARP || !is_of_warps(r, gate))
         return false;
     int parts = PARTS;
     while (extent % (parts * WARP))
         parts /= 2;
     Node *range = s->node;
     const int size = parts * WARP;
+    const char *and = "";
     sb_printf(r->sb, "for (%s ", render_type(r, INGOT_INDEX));
     render_range(r, range);
     sb_printf(r->sb, "_%d = 0; ", size);
@@ -182,15 +220,15 @@ static bool render_loop_of_warps(Render *r, const Stmt *s, int64_t extent)
     sb_printf(r->sb, "uint32_t mine[%d];\n", parts);
     each_part(r, parts, s->depth + 1, " {");
     place_of_part(r, range, parts, s->depth + 2, r->lang->item_of_warp);
-    for (const Stmt *t = s + 1; t <= gate; t++)
+    for (const Stmt *t = s + 1; t <= upto; t++)
         render_statement(r, t);
     render_indent(r, s->depth + 2);
     put(r, "mine[part] = ");
     put(r, r->lang->ballot);
-    render_expr(r, gate->node);
+    gate_of_warp(r, gate, &and);
     put(r, ");\n");
     render_loop_end(r, s->depth + 1);
-    for (const Stmt *t = s + 1; t <= gate; t++)
+    for (const Stmt *t = s + 1; t <= upto; t++)
         r->l.named[t->node->id] = false;
     each_part(r, parts, s->depth, "");
     render_indent(r, s->depth);

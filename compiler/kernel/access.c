@@ -373,8 +373,18 @@ static bool is_own_place(Context *c, Node *at, Node *range)
             idx_value(idx_mod(c, rest, range->src[0]), &number) && number == 0);
 }
 
+/* Is a range at one place of its own where this is true? */
+bool is_of_one(const Node *gate, const Node *range)
+{
+    if (gate->op == OP_AND)
+        return is_of_one(gate->src[0], range) || is_of_one(gate->src[1], range);
+    return gate->op == OP_EQ && (gate->src[0] == range || gate->src[1] == range) &&
+           idx_value(gate->src[gate->src[0] == range], NULL);
+}
+
 /* Does each iteration of the range have places of its own in what a kernel stores, whatever the
- * others are?  One coordinate is the range, and all others are the same for it. */
+ * others are?  One coordinate is the range, and all others are the same for it; or one iteration
+ * stores. */
 bool stores_apart(const Kernel *k, Node *range)
 {
     const Node *store = k->sink->nsrc == 1 ? k->sink->src[0]->src[0] : NULL;
@@ -389,7 +399,7 @@ bool stores_apart(const Kernel *k, Node *range)
             return false;
         own++;
     }
-    return own == 1;
+    return own == 1 || (!own && is_of_one(store->src[1], range));
 }
 
 /* What one part writes, no other may read: then only views of other elements share memory with

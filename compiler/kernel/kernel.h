@@ -94,6 +94,7 @@ bool fits_lanes(Arena *, const Kernel *, Node *range, int64_t lanes, const bool 
                 int64_t *apart);
 
 bool can_be_cut(const Kernel *);
+bool is_of_one(const Node *gate, const Node *range);
 bool stores_apart(const Kernel *, Node *range);
 
 /* nest.c: what clones of a nest share: their copy of the kernel, and what was found out about

@@ -64,6 +64,7 @@ struct Target {
     bool triggers; /* a kernel may let the one that is enqueued behind it begin early (TRIGGER) */
     bool unrolls;  /* loops that are to be straight-line are so */
     bool records;  /* its driver makes one launch of what is enqueued, again and again */
+    bool votes;    /* items of a warp learn of which of them something is true: Language.ballot */
     bool joins;    /* several of them reach each other's memory: --devices */
     const char
         *features; /* what kernel files begin with for what the device has beside; NULL: nothing */

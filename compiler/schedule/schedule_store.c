@@ -261,6 +261,27 @@ static void own_places(StoreNest *k, int64_t n, Node *rows, Node **gate, Node **
     *at = idx_add(c, idx_mul(c, idx_div(c, inside, owners), owners), own);
 }
 
+/* Where an owner is one item, a warp of items that run in step looks for it: they look at as many
+ * places together (render_loops.c), and the first one stores. */
+static Node *look_by_warp(StoreNest *k, Node *gate, int rank, Node *const *to, int axis)
+{
+    const int warp = k->s->target->machine.warp;
+    int64_t looks;
+    for (int i = 0; i < k->nrange; i++) {
+        bool apart = false;
+        for (int a = 0; a < rank; a++)
+            apart |= a != axis && depends_on(to[a], k->ranges[i]);
+        if (apart && !depends_on(to[axis], k->ranges[i]))
+            return gate;
+    }
+    if (!k->s->target->votes || !idx_value(k->ranges[k->nrange - 1]->src[0], &looks) ||
+        looks % warp)
+        return gate;
+    Node *item = range_new(k->s->c, k->s->naxis++, idx(k->s->c, warp));
+    k->ranges[k->nrange++] = item;
+    return bool_and(k->s->c, gate, idx_eq(k->s->c, item, idx(k->s->c, 0)));
+}
+
 /* out = x; then, in order, out[index] = v (or combined with what is there). */
 static void store_update(BlockScope *at, Node *t, StoredPlace out)
 {
@@ -289,8 +310,10 @@ static void store_update(BlockScope *at, Node *t, StoredPlace out)
     k->serial = !is_slice(c, t, coords, to);
     int axis;
     const int64_t owners = owners_of(k, t, to, &axis);
-    if (owners > 1)
+    if (owners > 1) {
         own_places(k, owners, x->shape[axis], &gate, &to[axis]);
+        gate = look_by_warp(k, gate, x->rank, to, axis);
+    }
     Node *value = lower_value(k, v, coords, owners > 1 ? gate : node_bool(c, true));
     if (t->arg.i != INGOT_SET) {
         Node *old = load_value(k, out.buffer, out.at, to, gate);

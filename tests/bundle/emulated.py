@@ -307,6 +307,15 @@ def gelu(rows, columns):
     return [("x", H, [rows, 192])], nodes, ("y", H, [rows, columns]), weights
 
 
+def places(how):
+    """Numbers that are stored at places of data, of which many are the same."""
+    nodes = [
+        ("Cast", ["i"], "at", {"to": TensorProto.INT64}),
+        ("ScatterND", ["x", "at", "v"], "y", {"reduction": how}),
+    ]
+    return [("x", F, [256]), ("i", U, [6, 64, 1]), ("v", F, [6, 64])], nodes, ("y", F, [256]), []
+
+
 def no_keys():
     """Attention of a run without keys: boxes of nothing."""
     shape, none = [1, 70, 64], [1, ("t", 0), 64]

@@ -25,7 +25,8 @@ waited for.
     branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph,
                and where the host asks
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
-    items      norms, softmax, pools, depthwise windows, a small sum that results share
+    items      norms, softmax, pools, depthwise windows, a small sum that results share, what is
+               stored at places of data
     runs       depthwise windows, pools and sums of two values by 16 bytes at a time
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
@@ -52,6 +53,7 @@ try:
         errors,
         gelu,
         no_keys,
+        places,
         programs,
         residuals,
         sized,
@@ -497,6 +499,9 @@ def items(ingot, work):
         vectors = [(key, some(shape[1], dtype=np.float32)) for key in "gb"]
         graph = ([("x", F, shape)], nodes, (nodes[-1][2], F, shape), vectors)
         told.append(beside(ingot, work, name, "cuda:sm_90a", graph, 1e-5, words))
+    for how in ("none", "add", "max"):
+        words = ["__ballot_sync(", "left &= left - 1"]
+        told.append(beside(ingot, work, f"places_{how}", "few", places(how), 0, words))
     print(", ".join(errors(told)))
 
 
