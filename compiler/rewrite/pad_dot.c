@@ -27,10 +27,11 @@ static Node *padded_behind(Rewrite *r, Node *n, int axis, int64_t more)
 }
 
 /* Bytes that are computed, and so stored, in an order that their readers choose, where there is
- * room for a border?  Without lanes inputs are copied for that (pad_inputs.c). */
+ * room for a border, which they may have already?  Without lanes inputs are copied for that
+ * (pad_inputs.c). */
 static bool stored_bytes(const Rewrite *r, Node *x)
 {
-    while ((x->dtype == INGOT_I32 && op_is_alu(x->op)) || x->op == OP_PERMUTE)
+    while ((x->dtype == INGOT_I32 && op_is_alu(x->op)) || x->op == OP_PERMUTE || x->op == OP_PAD)
         x = x->src[0];
     return op_is_alu(x->op) || (r->scalar && (x->op == OP_INPUT || x->op == OP_KEEP));
 }
@@ -111,6 +112,12 @@ static Node *longer_gather(Rewrite *r, Node *n, Node *const *dims, Behind *behin
     return src[0] ? ingot_gather(c, src[0], src + 1) : NULL;
 }
 
+/* Bytes that are padded as bytes, and then widened: their border becomes larger. */
+static bool widens_padded(const Node *n)
+{
+    return n->op == OP_CAST && n->dtype == INGOT_I32 && n->src[0]->op == OP_PAD;
+}
+
 /* n, and more behind it along the axis: its neighbours there, where n is a part of something. NULL:
  * it cannot be. */
 static Node *longer(Rewrite *r, Node *n, int axis, int64_t more, Behind *behind)
@@ -140,6 +147,11 @@ static Node *longer(Rewrite *r, Node *n, int axis, int64_t more, Behind *behind)
         return x ? ingot_permute(c, x, perm) : NULL;
     }
     case OP_GATHER: return longer_gather(r, n, dims, behind);
+    case OP_CAST:
+        if (!widens_padded(n))
+            return behind(r, n, axis, more);
+        x = longer(r, n->src[0], axis, more, behind);
+        return x ? ingot_cast(c, x, INGOT_I32) : NULL;
     default: return behind(r, n, axis, more);
     }
 }
