@@ -264,26 +264,41 @@ static void groups_left_out(void **state)
 #define OF_CLUSTER(axis) "BIND " #axis ".i.o cluster\n"
 #define OF_WARPS(axis) "BIND " #axis ".i.i.o warp\n"
 static const char ranks[] = ALONG(
-    IN_RANKS) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 2\n"
-              "TC mma.f16 (i0.i; p0.i.i.i; r0)\nTC mma.f16 (i0.i; i1.i; r2.i.i.i)\n" ALONG(
+    IN_RANKS) "MASK i0 16\nSPLIT i0 16\nSPLIT i1 8\nUPCAST i1.o 4\nSPLIT r0 16\n"
+              "TC mma.f16 (i0.i; p0.i.i.i; r0.i)\nTC mma.f16 (i0.i; i1.i; r2.i.i.i)\n" ALONG(
                   OF_CLUSTER) "BIND i0.o grid\n" ALONG(OF_WARPS) "STAGE i0.o 1\nSTAGE p0.o 2 depth "
                                                                  "3\nSTAGE r2.o 3 depth 3\n";
 
-/* Groups join what they have of rows: the maxima, then all sums at once. Each barrier, wait and
- * meeting is left out, and meetings are of one group alone. */
+static int find_loop(const Linear *l, const Node *range)
+{
+    int at = 0;
+    while (at < l->n && (l->stmt[at].kind != STMT_LOOP || l->stmt[at].node != range))
+        at++;
+    assert_true(at < l->n);
+    return at;
+}
+
+/* Groups join what they have of rows: the maxima, then all sums at once. What is multiplied with
+ * all keys is loaded once. Each barrier, wait and meeting is left out, and meetings are of one
+ * group alone. */
 static void ranks_of_rows(void **state)
 {
     (void)state;
     int faults = 1, left = 0;
-    NestRun other = prepare_of("cuda:sm_80", INGOT_F16, ROWS, DEPTH, NULL),
-            r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, DEPTH, ranks);
+    NestRun other = prepare_of("cuda:sm_80", INGOT_F16, ROWS, 2 * DEPTH, NULL),
+            r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, 2 * DEPTH, ranks);
     assert_non_null(r.lowered->tiles.tile->ranks);
+    const Linear *made = &r.lk->tile[0];
+    int kept = 0; /* fragments of queries, before the loop over blocks */
+    for (int i = find_loop(made, made->tile->along); i-- > 0;)
+        kept += made->stmt[i].kind == STMT_LET && made->fragment[made->stmt[i].node->id];
+    assert_int_equal(kept, 2);
     const char *fault = run_beside(&r, &other);
     if (*fault)
         fail_msg("with all statements: %s", fault);
     run_free(&r);
     for (; left < faults; left++) {
-        r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, DEPTH, ranks);
+        r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, 2 * DEPTH, ranks);
         Linear *l = &r.lk->tile[0];
         int at = -1, alone = -1;
         faults = 0;

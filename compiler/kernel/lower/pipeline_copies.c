@@ -27,6 +27,21 @@
  * products: all warps have just come from a barrier and have nothing to multiply yet but what they
  * kept, and copies would keep them from loading more.
  *
+ * Fragments that stay in registers for all iterations are loaded before the loop, from places that
+ * the group has copied before. Those copies are waited for when the first ones of the loop have
+ * begun:
+ *
+ *     wait 0                               loop ahead < 3
+ *     barrier                                  store async ..
+ *     let x = a fragment         ->            commit
+ *     s = 0                                end
+ *     loop r                               wait 3
+ *         ..                               barrier
+ *                                          let x = a fragment
+ *                                          s = 0
+ *                                          loop r
+ *                                              ..
+ *
  * What boxes fill is left to producer.c. */
 #include <string.h>
 
@@ -157,10 +172,39 @@ static Stmt later_copies(const Linear *l, const Kernel *k, int loop, int at)
                   .upto = idx_min(c, idx_add(c, later, idx(c, 1)), t->ahead->src[0])};
 }
 
+/* Takes out the wait for copies that fragments are loaded from before the loop, and what stands
+ * behind it up to the loop but is no part of the copies: *at is where the loop is then. How many
+ * statements; 0: there is no such wait. */
+static int take_wait(Linear *l, int *at, Stmt *out)
+{
+    int wait = *at, n = 0, left = 0;
+    bool loads = false;
+    while (wait > 0 && (l->stmt[wait - 1].kind == STMT_ACC || l->stmt[wait - 1].kind == STMT_LET))
+        wait--;
+    if (wait < 2 || l->stmt[wait - 1].kind != STMT_BARRIER || l->stmt[wait - 2].kind != STMT_WAIT)
+        return 0;
+    wait -= 2;
+    for (int i = wait; i < *at; i++) {
+        const Stmt s = l->stmt[i];
+        const bool fragment = s.kind == STMT_LET && l->fragment[s.node->id];
+        loads |= fragment;
+        if (s.kind == STMT_LET && !fragment)
+            l->stmt[wait + left++] = s;
+        else
+            out[n++] = s;
+    }
+    if (!loads)
+        BUG("a wait for copies of which nothing is loaded");
+    stmt_remove(l, wait + left, n);
+    *at -= n;
+    return n;
+}
+
 static void pipeline_fill(Linear *l, const Kernel *k, int fill)
 {
     Arena *a = arena_new();
-    const int end = stmt_end(l->stmt, fill), loop = fill - 1, depth = l->stmt[loop].depth;
+    const int end = stmt_end(l->stmt, fill), depth = l->stmt[fill - 1].depth;
+    int loop = fill - 1;
     FillBody all = {NEWN(a, Stmt, end - fill), end - fill - 1};
     memcpy(all.stmt, &l->stmt[fill + 1], (size_t)all.n * sizeof *all.stmt);
     stmt_remove(l, fill, end + 1 - fill);
@@ -182,11 +226,17 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
         {.kind = STMT_BARRIER, .depth = depth + 1},
     };
     stmt_insert(l, fill, wait, 2);
+    Stmt *waited = NEWN(a, Stmt, loop + 1);
+    const int nwaited = take_wait(l, &loop, waited);
     int before = loop;
     while (before > 0 && (l->stmt[before - 1].kind == STMT_ACC ||
                           (l->tile->along && l->stmt[before - 1].kind == STMT_LET)))
         before--;
-    const bool met = before > 0 && l->stmt[before - 1].kind == STMT_BARRIER;
+    const bool met = (nwaited && !depth) || /* nobody has read the places before */
+                     (before > 0 && l->stmt[before - 1].kind == STMT_BARRIER);
+    if (nwaited)
+        waited[0].count += l->tile->depth - 1;
+    stmt_insert(l, loop, waited, nwaited);
     stmt_insert(l, loop, out, first_copies(a, l, k, &all, depth, met, out));
     arena_free(a);
 }

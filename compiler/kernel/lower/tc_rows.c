@@ -432,6 +432,37 @@ static Node *written_out(Lower *q, Node *one, Node *const *loop, int n)
     return all;
 }
 
+/* Are there no rows from this line of a fragment on?  Nobody reads what is made of them. */
+static bool beyond_rows(const Nest *n, int line)
+{
+    const NestAxis *x = &n->axis[n->inner_axis[TC_ROWS]];
+    return x->root == n->inner_axis[TC_ROWS] && x->within > 0 && x->within <= line;
+}
+
+/* Does the operand that moves with rows stay in registers for all blocks of a row?  So it does if
+ * these loops over its terms are written out, and it has room beside the sums of a block, the
+ * results, and what is added to these.  It is worth that where a warp has few of a block: of more
+ * columns than rows most of what is loaded is the other operand, and registers are for more groups
+ * (of 64 columns 171 for 150 on an sm_80: two groups for three). */
+static bool stays(const Lower *q, const Piece *p, Node *product, Node *const *loop, int n)
+{
+    enum { WORD = 4 };
+    const Tc *u = unit(q);
+    const int columns = q->nest->inner_axis[TC_COLUMNS];
+    Node *a, *b;
+    int64_t terms = 1, extent;
+    for (int i = 0; i < n; i++)
+        terms = idx_value(loop[i]->src[0], &extent) ? sat_mul(terms, extent) : INT64_MAX;
+    if (!p->t.along || row_extent(q->nest, q->nest->axis[columns].root) > u->m ||
+        terms > TC_MOST_TERMS || !tc_operands(u, product, p->t.fragment, &a, &b) ||
+        depends_on(a, p->t.along))
+        return false;
+    int64_t sums = p->t.row_sums + 2 * q->nest->copies * tc_per_lane(q->nest->tc, TC_TERMS);
+    if (beyond_rows(q->nest, EIGHT))
+        sums /= 2;
+    return sums + terms * tc_per_lane(u, TC_ROWS) * dtype_info[u->a].bytes / WORD <= TC_MOST_ROW;
+}
+
 /* Of the inner product the sum of the element: of the fragment that has it. */
 static Node *inner_product(Lower *q, Piece *p, Node *n)
 {
@@ -461,7 +492,7 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
                 src[1 + left++] = src[1 + i];
         env_ready(q, &in);
         src[0] = tc_bare(q->c, lower_node(q, p, n->src[0], &in));
-        if (tc_in_place(unit(q))) {
+        if (tc_in_place(unit(q)) || stays(q, p, src[0], src + 1, left)) {
             src[0] = written_out(q, src[0], src + 1, left);
             left = 0;
         }
@@ -474,13 +505,6 @@ static Node *inner_product(Lower *q, Piece *p, Node *n)
     }
     const int element = 4 * (p->copy % eights) + 2 * p->line + p->column;
     return node_make(q->c, OP_PROJ, n->dtype, (Arg){.i = element}, 1, &sum, 0, NULL);
-}
-
-/* Are there no rows from this line of a fragment on?  Nobody reads what is made of them. */
-static bool beyond_rows(const Nest *n, int line)
-{
-    const NestAxis *x = &n->axis[n->inner_axis[TC_ROWS]];
-    return x->root == n->inner_axis[TC_ROWS] && x->within > 0 && x->within <= line;
 }
 
 /* What the lane has of the terms from `first` on, as an operand of the outer product. */
