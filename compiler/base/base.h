@@ -156,15 +156,16 @@ void remove_empty(const char *dir, size_t there); /* those that it has made and 
 bool part_move(Arena *, const char *part, const char *dir);
 
 /* pending.c: what a signal that ends the process removes: a path, with the descriptor of its lock,
-   or -1; and folders that are empty, down to so many characters. And the programs that it ends. */
+   or -1; and folders that are empty, down to so many characters. And the programs that it ends. If
+   a mapped file becomes shorter, the process says so and ends with the status if_shorter. */
 void pending_add(const char *path, int lock);
 void pending_folders(const char *dir, size_t keep);
 void pending_drop(const char *path);
 void pending_folders_drop(const char *dir);
 void pending_program(pid_t);
 void pending_program_ended(pid_t);
-void pending_signals(void); /* from now on; of a program, not of a library */
-void pending_hold(void);    /* a signal waits */
+void pending_signals(int if_shorter); /* from now on; of a program, not of a library */
+void pending_hold(void);              /* a signal waits */
 void pending_release(void);
 
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)

@@ -5,7 +5,10 @@
  * these files first; the status is still that of the signal. So the handler may call what POSIX
  * calls async-signal-safe and nothing else: no allocation, no stdio, no opendir(); the list is an
  * array of fixed size, and what does not fit into it is left behind. Of a process that is killed
- * (SIGKILL) all is left; the locks that it held are gone, by which the next one knows (file.c). */
+ * (SIGKILL) all is left; the locks that it held are gone, by which the next one knows (file.c).
+ *
+ * A model is mapped, and a program that writes it again meanwhile makes it shorter first: what is
+ * read of it then is a SIGBUS. That is no fault of this program, so it says so, and ends. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -206,10 +209,8 @@ static void end_programs(pid_t self)
     }
 }
 
-static void end_by(int number)
+static void clear_away(pid_t self)
 {
-    const pid_t self = getpid();
-    sigset_t set;
     end_programs(self);
     for (int i = 0; i < MOST_PATHS; i++)
         if (paths[i].used && paths[i].owner == self && !paths[i].keep)
@@ -217,6 +218,13 @@ static void end_by(int number)
     for (int i = MOST_PATHS - 1; i >= 0; i--)
         if (paths[i].used && paths[i].owner == self && paths[i].keep)
             remove_folders(paths[i].path, paths[i].keep);
+}
+
+static void end_by(int number)
+{
+    const pid_t self = getpid();
+    sigset_t set;
+    clear_away(self);
     (void)signal(number, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, number);
@@ -235,8 +243,43 @@ static void on_signal(int number)
     errno = error;
 }
 
-void pending_signals(void)
+#ifdef __linux__   /* elsewhere an address that is simply wrong may be the same signal and code */
+static pid_t home; /* of the handler: children that were forked run code of users */
+static int status_if_shorter;
+
+static void on_lost_page(int number, siginfo_t *info, void *context)
 {
+    static const char text[] = "ingot: a file became shorter while it was read: another program is "
+                               "writing it; run the command again when that is done\n";
+    (void)context;
+    const pid_t self = getpid();
+    if (info->si_code == BUS_ADRERR && self == home) {
+        const ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+        (void)n;
+        clear_away(self);
+        _exit(status_if_shorter);
+    }
+    (void)signal(number, SIG_DFL); /* what failed is tried again, and ends the process */
+}
+
+static void expect_lost_pages(int status)
+{
+    struct sigaction act = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO}, was;
+    sigemptyset(&act.sa_mask);
+    home = getpid();
+    status_if_shorter = status;
+    if (!sigaction(SIGBUS, NULL, &was) && was.sa_handler == SIG_DFL) /* not a sanitizer's */
+        (void)sigaction(SIGBUS, &act, NULL);
+}
+#endif
+
+void pending_signals(int if_shorter)
+{
+#ifdef __linux__
+    expect_lost_pages(if_shorter);
+#else
+    (void)if_shorter;
+#endif
     static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     struct sigaction act = {.sa_handler = on_signal}, was;
     sigemptyset(&act.sa_mask);

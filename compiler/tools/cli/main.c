@@ -150,7 +150,7 @@ static ingot_status run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    pending_signals();
+    pending_signals(INGOT_IO);
     ingot_status status = run(argc, argv);
     const bool written = !fflush(stdout) && !ferror(stdout);
     if (!written && status == INGOT_OK)
