@@ -210,6 +210,16 @@ bool is_inner_sum(Sched *s, Node *n, Node *const *uses)
     return outer != NULL;
 }
 
+/* Are its elements where data says, and not along loops?  A sum of products is no tile there, nor
+ * is it in lanes. */
+static bool is_at_places(Sched *s, const Node *t)
+{
+    bool places = false;
+    for (uint32_t i = 1; i < t->nsrc && t->op == OP_GATHER; i++)
+        places |= index_cost(s, t->src[i]) > 0 && !uniform(t->src[i]);
+    return places && !s->target->gpu;
+}
+
 /* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those
  * computes it. */
 static void look_through(Sched *s, Node *n, double times, Node *const *uses, int moves, Readers *r)
@@ -218,6 +228,7 @@ static void look_through(Sched *s, Node *n, double times, Node *const *uses, int
     for (int u = 0; u < i->nuse; u++) {
         Node *t = uses[i->iuse + u];
         double more = times * readings(n, t);
+        r->reduced |= i->has_reduce && more <= 1 && is_at_places(s, t);
         if (is_move(t) && !info_of(s, t)->root && moves) {
             look_through(s, t, more, uses, moves - 1, r);
         } else {
