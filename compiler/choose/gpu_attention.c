@@ -110,6 +110,7 @@ typedef struct {
     int64_t rows, along, terms, columns, others;
     int64_t first, slope;
     int64_t sums; /* that rows are made of */
+    bool again;   /* what the rows are multiplied by is what they are made of */
 } RowsExtents;
 
 /* How much of a row each of so many warps has. */
@@ -244,11 +245,35 @@ static bool order_groups(Nest *n, const View *v, const Attention *at, const Rows
     return nest_opt(n, OPT_ORDER, arena_printf(n->arena, "%s%s%s", outer, blocks, inner), 0);
 }
 
+/* What is read: by the sums that rows are made of, then values. */
+enum { MOST_READ = 2 * MOST_MORE + 3 };
+static int rows_read(const Attention *at, Node **read)
+{
+    int n = 0;
+    for (int i = -1; i < at->nmore; i++)
+        for (int j = 0; j < 2; j++)
+            read[n++] = below_casts((i < 0 ? at->inner : at->more[i])->src[0]->src[j]);
+    read[n++] = at->value;
+    return n;
+}
+
+/* Are values what rows are made of, as the keys are of queries' gradients?  Then both have one
+ * place, of which a unit takes terms or columns along a line. */
+static bool values_again(const Kernel *k, const Attention *at)
+{
+    Node *read[MOST_READ];
+    bool again = false;
+    for (int i = rows_read(at, read) - 2; i >= 0; i--)
+        again |= !depends_on(read[i], at->rows) && reads_same_box(k, read[i], at->value);
+    return again;
+}
+
 /* Blocks of rows, and what both sums move with, are groups'; blocks of a group its warps', and so
  * are parts of rows.  What is read is copied once, or, if there are blocks of a row, with each of
  * them. */
 static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
-                      const char *blocks, const char *warp, const char *const *part, int stages)
+                      const char *blocks, const char *warp, const char *const *part, int stages,
+                      bool again)
 {
     const char *grid = blocks;
     bool good = part || order_groups(n, v, at, e, n->inner, blocks);
@@ -261,13 +286,11 @@ static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExt
     }
     good = good && mma_bind(n, 1, &blocks, BOUND_GRID) && mma_bind(n, 1, &warp, BOUND_WARP) &&
            (!part || mma_bind(n, MOST_ALONG, part, BOUND_WARP));
-    Node *read[2 * MOST_MORE + 3];
-    int nread = 0;
-    for (int i = -1; i < at->nmore; i++)
-        for (int j = 0; j < 2; j++)
-            read[nread++] = below_casts((i < 0 ? at->inner : at->more[i])->src[0]->src[j]);
-    read[nread++] = at->value;
+    Node *read[MOST_READ];
+    int nread = rows_read(at, read);
     for (int i = 0; i < nread && good; i++) {
+        if (i == nread - 1 && again)
+            continue;
         Opt o = {.kind = OPT_STAGE,
                  .axis = grid,
                  .amount = read[i]->src[0]->arg.i,
@@ -309,7 +332,8 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
     return bind_rows(n, v, at, e, blocks, warp, s->each && !s->ranks ? NULL : part,
                      s->ranks  ? (int)s->stages
                      : s->each ? STAGES
-                               : 0);
+                               : 0,
+                     false);
 }
 
 static int64_t blocks_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
@@ -395,9 +419,14 @@ static int64_t group_terms(const RowsExtents *e, const Tc *u)
     return ceil_div(e->terms, tc_run(u->a)) * tc_run(u->a);
 }
 
+static bool group_again(const RowsExtents *e, const GroupRows *g)
+{
+    return e->again && group_terms(e, g->inner) == g->outer->n;
+}
+
 static int64_t group_bytes(const RowsExtents *e, const GroupRows *g)
 {
-    const int64_t terms = group_terms(e, g->inner), columns = g->outer->n;
+    const int64_t terms = group_terms(e, g->inner), columns = group_again(e, g) ? 0 : g->outer->n;
     return (g->s.blocks * g->inner->m * terms * e->sums +
             STAGES * g->s.each * (terms * e->sums + columns)) *
                dtype_info[g->inner->a].bytes +
@@ -448,9 +477,10 @@ static double group_cycles(const RowsExtents *e, const GroupRows *g, const Targe
         1, fmin(floor((double)m->shared / (double)group_bytes(e, g)), floor(m->file / registers)));
     const double beside = fmin(room, ceil(groups / m->processors));
     const double terms = (double)(group_terms(e, g->inner) * e->sums + g->outer->n);
+    const double moved = group_again(e, g) ? terms - (double)g->outer->n : terms;
     const double unit = (double)(g->inner->m * g->s.each) * terms / w->rate;
     const double eights = (double)g->s.each / EIGHT;
-    const double copied = (double)(g->s.each * dtype_info[g->inner->a].bytes) * terms;
+    const double copied = (double)(g->s.each * dtype_info[g->inner->a].bytes) * moved;
     const double all = beside * (double)g->s.blocks * (unit + eights * w->made);
     const double alone = unit + eights * w->alone;
     const double block = fmax(beside * copied / w->flow, fmax(all, alone)) + beside * w->join;
@@ -520,7 +550,7 @@ static bool group_opts(Nest *n, const View *v, const Attention *at, const RowsEx
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", g->outer->name, rows, columns,
                                      mma_part(n, name_of(n, at->along), "i"));
     return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
-           bind_rows(n, v, at, e, blocks, warp, NULL, STAGES);
+           bind_rows(n, v, at, e, blocks, warp, NULL, STAGES, group_again(e, g));
 }
 
 /* Of all sizes that a group has room for the one of the fewest cycles. */
@@ -601,7 +631,8 @@ bool choose_rows_opts(Nest **nest)
                      1,
                      0,
                      0,
-                     1 + at.nmore};
+                     1 + at.nmore,
+                     values_again((*nest)->k, &at)};
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
             e.others = sat_mul(e.others, mma_least(v.range[i]));

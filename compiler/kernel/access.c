@@ -187,6 +187,43 @@ bool vector_stride(const Kernel *k, Node *access, Node *range, int64_t lanes, in
            plain_stride(a, access->src + first_coord(access), range, lanes, stride);
 }
 
+/* The axis that one coordinate moves with and the other does not; NULL: there is not just one. */
+static Node *own_axis(const Kernel *k, Node *x, Node *other)
+{
+    Node *own = NULL;
+    int n = 0;
+    for (int i = 0; i < k->naxis; i++) {
+        Node *r = k->axes[i].range;
+        if (depends_on(x, r) && !depends_on(other, r)) {
+            own = r;
+            n++;
+        }
+    }
+    return n == 1 ? own : NULL;
+}
+
+static int first_of_buffer(const Kernel *k, const Node *load)
+{
+    const int arg = (int)load->src[0]->arg.i;
+    return k->args[arg].same ? k->args[arg].same - 1 : arg;
+}
+
+bool reads_same_box(const Kernel *k, Node *x, Node *y)
+{
+    if (first_of_buffer(k, x) != first_of_buffer(k, y) || x->nsrc != y->nsrc ||
+        !node_is_const_i(x->src[1], 1) || !node_is_const_i(y->src[1], 1))
+        return false;
+    for (uint32_t i = (uint32_t)first_coord(x); i < x->nsrc; i++) {
+        Node *from = own_axis(k, x->src[i], y->src[i]), *to = own_axis(k, y->src[i], x->src[i]);
+        if (x->src[i] == y->src[i])
+            continue;
+        if (!from || !to || from->src[0] != to->src[0] ||
+            substitute(k->c, x->src[i], 1, &from, &to) != y->src[i])
+            return false;
+    }
+    return true;
+}
+
 Node *only_load(Arena *a, const Node *below, int64_t arg)
 {
     int n;

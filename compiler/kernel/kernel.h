@@ -41,6 +41,9 @@ bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
 /* Or that of neighbours in a block, where the layout has the range in blocks of whole vectors of so
  * many lanes. */
 bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int64_t *stride);
+/* Does a load read the same of the same buffer as another one does, but for the ranges that it
+ * does so by: k[j][d] and, of ranges as long as these, k[l][e]? */
+bool reads_same_box(const Kernel *, Node *, Node *);
 /* access.c: the only access to an argument below a node, if it is read once there, or NULL. */
 Node *only_load(Arena *, const Node *below, int64_t arg);
 View kernel_view(const Kernel *);

@@ -198,6 +198,9 @@ void kernel_text(StrBuf *sb, Arena *a, const Kernel *k, bool decided, const bool
         sb_puts(sb, k->scalars[i].whole ? "whole" : "any");
     for (int i = 0; i < k->narg; i++)
         text_of_argument(sb, &k->args[i], decided);
+    for (int i = 0; i < k->narg && decided && kernel_has_boxes(k); i++)
+        if (k->args[i].same) /* nest_place() */
+            sb_printf(sb, "same %d %d ", i, k->args[i].same);
     for (int i = 0; i < k->nopt && decided; i++)
         text_of_opt(sb, &k->opts[i]);
     text_of_axes(sb, a, k);

@@ -161,6 +161,9 @@ typedef struct {
     /* a constant in all steps, or a place: accessed before what was enqueued earlier is done */
     bool early;
     bool moved; /* in some step it begins inside of what its dims are those of (slices.c) */
+    /* The first argument of the same buffer, plus 1, where that is another one
+     * (split_operands.c). */
+    int same;
     /* Of a place that each of so many groups of a cluster has and all of them read: element i of
      * the group of rank r is number r * size + i; 0: it is the group's own. */
     int ranks;

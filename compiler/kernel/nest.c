@@ -210,6 +210,20 @@ int nest_stage(const Nest *n, int64_t arg)
     return -1;
 }
 
+int nest_place(const Nest *n, const Kernel *k, const Node *below, Node *load)
+{
+    Arena *a = arena_new();
+    int place = nest_stage(n, load->src[0]->arg.i);
+    for (int i = 0; i < n->nstage && place < 0; i++) {
+        const Stage *s = &n->stage[i];
+        Node *other = s->tma && s->depth ? only_load(a, below, s->arg) : NULL;
+        if (other && reads_same_box(k, other, load))
+            place = i;
+    }
+    arena_free(a);
+    return place;
+}
+
 bool stage_is_wide(const Nest *n)
 {
     return n->dots && !n->tc && !(n->target && n->target->gpu);

@@ -204,6 +204,9 @@ bool rows_go_by_blocks(const Nest *);
 Node *row_shift(const Nest *, const Kernel *k, Node *term, bool *good);
 /* Which STAGE is that of an argument, or -1. */
 int nest_stage(const Nest *, int64_t arg);
+/* The same of what a load reads: where its argument has none, that of another argument of its
+ * buffer whose boxes have the same, block after block. below: all that the kernel computes. */
+int nest_place(const Nest *, const Kernel *, const Node *below, Node *load);
 /* Do places have the bytes of dots as 16 bits, and what type has the place of a STAGE? */
 bool stage_is_wide(const Nest *);
 ingot_dtype stage_dtype(const Nest *, int stage);

@@ -203,6 +203,8 @@ Kernel *kernel_finish(StoreNest *nest, Buffer ***bufs, int *nbuf)
             dims[j] = import_index(c, scratch, b->dims[j]);
         k->args[i] =
             (KernelArg){.dtype = b->dtype, .rank = b->rank, .dims = dims, .layout = b->layout};
+        for (int j = 0; j < i && !k->args[i].same; j++)
+            k->args[i].same = q.bufs[j] == b ? j + 1 : 0;
     }
     for (uint32_t i = 0; i < c->nnode; i++) {
         Node *t = c->nodes[i];

@@ -114,6 +114,10 @@ static void share_block(Plan *p, Map *known, Block *b)
         Step *s = b->step[i];
         if (s->kernel) {
             s->choice = s->kernel->choice;
+            for (int j = 0; j < s->kernel->narg; j++) {
+                int *same = &s->kernel->args[j].same;
+                *same = *same && s->bufs[*same - 1] == s->bufs[j] ? *same : 0;
+            }
             s->kernel = unique(p, known, s->kernel);
         }
         share_block(p, known, &s->body);

@@ -77,12 +77,34 @@ static const char *judge(Lower *q, const BoxAxes *m, int64_t bytes)
     return NULL;
 }
 
+/* Of a load that reads another argument's place: the block that it moves with. */
+static Stage stage_of(const Lower *q, const Piece *p, Node *n, int number)
+{
+    const Nest *nest = q->nest;
+    Stage s = nest->stage[number];
+    const Node *block = p->at[s.axis];
+    for (int i = 0; i < nest->naxis && n->src[0]->arg.i != s.arg; i++)
+        if (p->at[i] == block && depends_on(n, q->k->axes[nest->axis[i].root].range))
+            s.axis = i;
+    return s;
+}
+
+static bool boxes_alike(const Box *x, const Box *y)
+{
+    bool alike = x->rank == y->rank && x->offset == y->offset && x->count == y->count &&
+                 x->elements == y->elements && x->once == y->once && !x->window && !y->window;
+    for (int i = 0; i < x->rank && alike; i++)
+        alike = x->at[i] == y->at[i] && x->end[i] == y->end[i] && x->extent[i] == y->extent[i] &&
+                x->stride[i] == y->stride[i] && x->size[i] == y->size[i];
+    return alike;
+}
+
 Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
 {
-    const int number = nest_stage(q->nest, n->src[0]->arg.i);
+    const int number = nest_place(q->nest, q->k, q->end, n);
     if (number < 0 || !p->t.ahead)
         return load;
-    const Stage *s = &q->nest->stage[number];
+    const Stage of = stage_of(q, p, n, number), *s = &of;
     BoxAxes m = {.b = {.arg = s->arg, .place = q->nest->k->narg + number}};
     const char *why = find_axes(q, p, n, &m);
     Box *b = &m.b;
@@ -128,6 +150,11 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
         b->size[0] = elements;
     }
     p->at[s->axis] = reads;
+    const Box *made = &p->t.box[number];
+    if (made->elements && n->src[0]->arg.i != s->arg && !boxes_alike(made, b)) {
+        p->t.box[number].why = refuse(q, b, "has not what another one of its buffer reads");
+        return load;
+    }
     p->t.box[number] = *b;
     q->place[number] = sat_mul(b->elements, b->once ? 1 : p->t.depth);
     Arg arg = {.i = b->arg};
