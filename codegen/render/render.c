@@ -402,7 +402,7 @@ void render_statement(Render *r, const Stmt *s)
         break;
     case STMT_NEXT: sb_printf(r->sb, "%s\n", order); break;
     case STMT_BARRIER:
-        put(r, s->meets ? "igrt_cluster_meet();" : r->lang->barrier);
+        put(r, s->meets ? "igrt_cluster_meet();" : s->alone ? "__syncwarp();" : r->lang->barrier);
         put(r, "\n");
         break;
     }

@@ -110,6 +110,7 @@ typedef struct {
     Node *zero; /* then none unless this is 0, or NULL */
     int count;
     bool meets; /* of a BARRIER: all items of all groups of the cluster have come here */
+    bool alone; /* of a BARRIER: it suffices that all items of the warp have (Tile.together) */
     bool async; /* of a STORE: a copy that is under way until it is waited for */
 } Stmt;
 /* A piece of a weight that is copied to what a group shares, before the kernel waits

@@ -318,6 +318,7 @@ typedef struct {
     /* STAGE with depth: iteration i of ahead_of reads what copies have filled, while those of
      * iteration `ahead`, depth - 1 later, begin; NULL: nothing is ahead. */
     Node *ahead_of, *ahead;
+    bool together; /* some of these places have parts that one warp fills and another one reads */
     int depth;
     /* BIND cluster, split-K between groups: the RANGE of the groups that have parts of the same
      * sums, or NULL; then ... */

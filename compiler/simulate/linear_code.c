@@ -583,9 +583,12 @@ static void statement(Build *q, const Stmt *s)
     case STMT_DEPEND: code_add(q, DO_DEPEND, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_COMMIT: code_add(q, DO_COMMIT, (Operand){0, 1, INGOT_INDEX}); return;
     case STMT_WAIT: code_add(q, DO_WAIT, (Operand){0, 1, INGOT_INDEX})->arg = s->count; return;
-    case STMT_BARRIER:
-        code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX})->part = s->meets;
+    case STMT_BARRIER: {
+        Do *d = code_add(q, DO_BARRIER, (Operand){0, 1, INGOT_INDEX});
+        d->part = s->meets;
+        d->arg = s->alone;
         return;
+    }
     case STMT_JOIN: join(q, s); return;
     case STMT_FILL: break; /* passes have taken it */
     case STMT_LOADER: loader(q); return;

@@ -64,7 +64,7 @@ typedef enum {
     DO_ITEM,      /* counter `out` is what the work item's number is in in[0] iterations */
     DO_ITEM_IS,   /* the thread ends if there is no such work item */
     DO_DEPEND,    /* what was enqueued before the kernel is done */
-    DO_BARRIER,   /* it goes on when all items of its group have come here */
+    DO_BARRIER,   /* it goes on when all items of its group have come here; arg: of its warp */
     DO_LOADER,    /* to `to` unless this is the item that has boxes copied */
     DO_LEAVE,     /* the thread ends */
     /* it goes on when the places of iteration in[0] are free: so many, `arg` iterations ago, are

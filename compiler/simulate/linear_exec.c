@@ -379,7 +379,7 @@ static bool run(Thread *t)
                 return true;
             break;
         case DO_DEPEND: t->depended = true; break;
-        case DO_BARRIER: return ends_here(t, d) || stop(t, pc, AT_BARRIER);
+        case DO_BARRIER: return ends_here(t, d) || stop(t, pc, d->arg ? AT_WARP : AT_BARRIER);
         case DO_JOIN:
             if (do_join(t, d))
                 return true;
@@ -446,7 +446,7 @@ static void warp_quad(const Thread *item, const Do *d)
 /* The items of a warp, each to its end or to a barrier, from one of their products to the next. */
 static bool run_warp(Thread *item, int lanes)
 {
-    for (bool products = true; products;) {
+    for (bool products = true, meets = true; products || meets;) {
         for (int i = 0; i < lanes; i++) {
             const int at = item->m->backwards ? lanes - 1 - i : i;
             if (!run(&item[at]))
@@ -454,14 +454,17 @@ static bool run_warp(Thread *item, int lanes)
         }
         products = item[0].waits == AT_PRODUCTS;
         const bool token = item[0].waits == AT_TOKEN;
+        meets = item[0].waits == AT_WARP;
         for (int i = 0; i < lanes; i++)
             if ((item[i].waits == AT_PRODUCTS) != products ||
-                (item[i].waits == AT_TOKEN) != token ||
-                ((products || token) && item[i].pc != item[0].pc)) {
+                (item[i].waits == AT_TOKEN) != token || (item[i].waits == AT_WARP) != meets ||
+                ((products || token || meets) && item[i].pc != item[0].pc)) {
                 const Thread *t = item[i].waits == AT_PRODUCTS ? &item[i] : &item[0];
                 return thread_fault(t, &t->c->code[t->pc - 1],
                                     "an item waits here for its warp, of which not all items come");
             }
+        for (int i = 0; i < lanes && meets; i++)
+            item[i].shared += (Epoch)1 << 32;
         const Do *d = &item->c->code[item->pc - 1];
         if (products && d->kind == DO_PRODUCTS_IN_PLACE && !warp_products_in_place(item, d))
             return false;
@@ -580,7 +583,7 @@ static bool run_groups(const Thread *first, const LinearArg *places, int64_t gro
         for (Epoch phase = 2; any && good; phase++) {
             const int warp = lk->warp;
             for (int i = 0; i < n; i++) {
-                item[i].shared = phase << 32 | (Epoch)i;
+                item[i].shared = phase << (32 + WARP_CLOCK) | (Epoch)i;
                 item[i].within = (uint64_t)(group + 1) << 32 | (uint64_t)turn << 16 | phase;
             }
             for (int i = 0; i < n && good; i += warp) {
@@ -611,6 +614,7 @@ bool linear_run(LinearInterp *m, LinearKernel *lk, const LinearArg *arg, const i
         const int64_t bytes = (int64_t)elem_bytes(k->args[i].dtype);
         sized[i].size = k->args[i].dims[0]->hi * (k->args[i].ranks ? k->args[i].ranks : 1);
         sized[i].memory = shadow_new(lk->arena, sized[i].size * bytes, (int)bytes);
+        sized[i].memory->warp = lk->group && !lk->loader && !k->args[i].ranks ? lk->warp : 0;
     }
     for (int i = 0; i < lk->narg; i++) {
         sized[i] = arg[i];

@@ -23,6 +23,8 @@
 
 typedef uint64_t Epoch; /* clock << 32 | thread; 0: never */
 
+enum { WARP_CLOCK = 12 };
+
 /* Bytes, with shadow memory. */
 typedef struct {
     unsigned char *bytes;
@@ -32,6 +34,9 @@ typedef struct {
     /* of the readers: their group, and by how many barriers; 0: they are not of one group */
     uint64_t *within;
     uint8_t *busy; /* products that read it are under way: so many */
+    /* Of places: items of a warp, which also wait for each other alone. The clock is then the
+     * number of barriers of the group << WARP_CLOCK | those of the warp since; 0: it is not. */
+    int warp;
 } ShadowMemory;
 ShadowMemory *shadow_new(Arena *, int64_t size, int cell);
 /* The same, of which only what is touched takes memory and time. */

@@ -65,9 +65,12 @@ bool shadow_written(const ShadowMemory *m, int64_t at)
 
 /* Threads of one launch are not ordered; what came before the launch happened before all of
  * them. */
-static bool happened_before(Epoch e, Epoch now)
+static bool happened_before(const ShadowMemory *m, Epoch e, Epoch now)
 {
-    return e >> 32 < now >> 32 || (uint32_t)e == (uint32_t)now;
+    const uint32_t thread = (uint32_t)e, own = (uint32_t)now;
+    const int of_group =
+        m->warp && thread / (uint32_t)m->warp != own / (uint32_t)m->warp ? 32 + WARP_CLOCK : 32;
+    return e >> of_group < now >> of_group || thread == own;
 }
 
 /* Items of a group have read it, and a barrier of theirs came after. */
@@ -82,14 +85,16 @@ AccessFault shadow_read(ShadowMemory *m, int64_t at, int64_t size, Epoch now, ui
     const int64_t end = (at + size + (INT64_C(1) << m->shift) - 1) >> m->shift;
     for (int64_t i = at >> m->shift; i < end; i++) {
         const Epoch wrote = m->wrote[i];
-        if (!wrote || wrote == UNDER_WAY || !happened_before(wrote, now)) {
+        if (!wrote || wrote == UNDER_WAY || !happened_before(m, wrote, now)) {
             *where = i << m->shift;
             return !wrote ? ACCESS_UNWRITTEN : wrote == UNDER_WAY ? ACCESS_UNDER_WAY : ACCESS_RACE;
         }
         if (m->read[i] == now && m->within[i] == within)
             continue; /* by this thread, since the last barrier */
         /* What items of its group read in front of a barrier is read once this is. */
-        const bool again = m->read[i] >> 32 == now >> 32 && !behind_barrier(m->within[i], within),
+        const bool now_too = m->warp ? !happened_before(m, m->read[i], now)
+                                     : m->read[i] >> 32 == now >> 32,
+                   again = now_too && !behind_barrier(m->within[i], within),
                    shared = again && m->read[i] != now;
         m->within[i] = !again || m->within[i] >> 32 == within >> 32 ? within : 0;
         m->read[i] = shared ? now | THREAD_SEVERAL : now;
@@ -104,11 +109,11 @@ AccessFault shadow_write(ShadowMemory *m, int64_t at, int64_t size, Epoch now, u
         *where = i << m->shift;
         if (m->wrote[i] == UNDER_WAY)
             return ACCESS_UNDER_WAY;
-        if (!happened_before(m->wrote[i], now))
+        if (!happened_before(m, m->wrote[i], now))
             return ACCESS_RACE;
         if (m->busy[i])
             return ACCESS_BUSY;
-        if (!happened_before(m->read[i], now) && !behind_barrier(m->within[i], within))
+        if (!happened_before(m, m->read[i], now) && !behind_barrier(m->within[i], within))
             return ACCESS_READ_RACE;
         m->wrote[i] = now;
         m->read[i] = 0;

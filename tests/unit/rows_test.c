@@ -279,8 +279,8 @@ static int find_loop(const Linear *l, const Node *range)
 }
 
 /* Groups join what they have of rows: the maxima, then all sums at once. What is multiplied with
- * all keys is loaded once. Each barrier, wait and meeting is left out, and meetings are of one
- * group alone. */
+ * all keys is loaded once. Each barrier, wait and meeting is left out, meetings are of one
+ * group alone, and barriers of a group of its warps: but for those that fill what they read. */
 static void ranks_of_rows(void **state)
 {
     (void)state;
@@ -293,6 +293,8 @@ static void ranks_of_rows(void **state)
     for (int i = find_loop(made, made->tile->along); i-- > 0;)
         kept += made->stmt[i].kind == STMT_LET && made->fragment[made->stmt[i].node->id];
     assert_int_equal(kept, 2);
+    const int loop = find_loop(made, made->tile->along);
+    assert_true(made->stmt[loop + 2].kind == STMT_BARRIER && made->stmt[loop + 2].alone);
     const char *fault = run_beside(&r, &other);
     if (*fault)
         fail_msg("with all statements: %s", fault);
@@ -300,7 +302,7 @@ static void ranks_of_rows(void **state)
     for (; left < faults; left++) {
         r = prepare_of("cuda:sm_90a", INGOT_F16, ROWS, 2 * DEPTH, ranks);
         Linear *l = &r.lk->tile[0];
-        int at = -1, alone = -1;
+        int at = -1, alone = -1, narrow = -1;
         faults = 0;
         for (int i = 0; i < l->n; i++) {
             const Stmt *s = &l->stmt[i];
@@ -308,10 +310,14 @@ static void ranks_of_rows(void **state)
                 at = i;
             if (s->meets && faults++ == left)
                 alone = i;
+            if (s->kind == STMT_BARRIER && !s->meets && !s->alone && faults++ == left)
+                narrow = i;
         }
-        assert_true(at >= 0 || alone >= 0);
+        assert_true(at >= 0 || alone >= 0 || narrow >= 0);
         if (alone >= 0) {
             l->stmt[alone].meets = false;
+        } else if (narrow >= 0) {
+            l->stmt[narrow].alone = true;
         } else {
             memmove(&l->stmt[at], &l->stmt[at + 1], (size_t)(l->n - at - 1) * sizeof *l->stmt);
             l->n--;
@@ -319,12 +325,15 @@ static void ranks_of_rows(void **state)
         fault = run_beside(&r, &other);
         if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
             !strstr(fault, "to which a copy is under way"))
-            fail_msg("without statement %d (%s): '%s'", left, alone >= 0 ? "alone" : "left out",
+            fail_msg("without statement %d (%s): '%s'", left,
+                     alone >= 0    ? "alone"
+                     : narrow >= 0 ? "of warps"
+                                   : "left out",
                      fault);
         run_free(&r);
     }
     run_free(&other);
-    assert_true(left >= 3 * 2 + 4);
+    assert_true(left >= 3 * 2 + 4 + 2);
 }
 
 /* Without each of the barriers, and each of the waits for copies; a wait for too few. */
@@ -359,6 +368,29 @@ static void left_out(void **state)
         run_free(&naive);
         assert_int_equal(faults, wanted[how]);
     }
+}
+
+#define IN_BLOCKS(axis) "MASK " #axis " 32\nSPLIT " #axis " 32\n"
+/* Warps read what others have copied: it is not enough that each waits for its own. */
+static void barriers_of_warps(void **state)
+{
+    (void)state;
+    static const char opts[] =
+        ALONG(IN_BLOCKS) "MASK i0 32\nSPLIT i0 32\nSPLIT i0.i 16\nSPLIT i1 8\nUPCAST i1.o 2\n"
+                         "TC mma.f16 (i0.i.i; p0.i; r0)\nTC mma.f16 (i0.i.i; i1.i; r2.i)\n"
+                         "BIND i0.o grid\nBIND i0.i.o warp\nSTAGE i0.o 1\n"
+                         "STAGE p0.o 2 depth 3\nSTAGE r2.o 3 depth 3\n";
+    NestRun naive = prepare_shares(0, ""), r = prepare_shares(0, opts);
+    Linear *l = &r.lk->tile[0];
+    const int at = find_loop(l, l->tile->along) + 2;
+    assert_true(l->stmt[at].kind == STMT_BARRIER && !l->stmt[at].alone);
+    l->stmt[at].alone = true;
+    const char *fault = run_beside(&r, &naive);
+    if (!strstr(fault, "a race: ") && !strstr(fault, "which nothing has written") &&
+        !strstr(fault, "to which a copy is under way"))
+        fail_msg("'%s'", fault);
+    run_free(&r);
+    run_free(&naive);
 }
 
 static Node *with_gate(Context *c, Node *store, Node *gate)
@@ -420,15 +452,11 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_rows),
-        cmocka_unit_test(parts_of_rows),
-        cmocka_unit_test(long_rows),
-        cmocka_unit_test(rows_by_blocks),
-        cmocka_unit_test(left_out),
-        cmocka_unit_test(joins),
-        cmocka_unit_test(loader_reads_nothing),
-        cmocka_unit_test(groups_left_out),
-        cmocka_unit_test(ranks_of_rows),
+        cmocka_unit_test(whole_rows),      cmocka_unit_test(parts_of_rows),
+        cmocka_unit_test(long_rows),       cmocka_unit_test(rows_by_blocks),
+        cmocka_unit_test(left_out),        cmocka_unit_test(barriers_of_warps),
+        cmocka_unit_test(joins),           cmocka_unit_test(loader_reads_nothing),
+        cmocka_unit_test(groups_left_out), cmocka_unit_test(ranks_of_rows),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,14 @@ static int take_wait(Linear *l, int *at, Stmt *out)
     return n;
 }
 
+/* Does each warp fill what it reads?  Then none waits for another one in the loop, if all have what
+ * was copied before it. */
+static bool warps_apart(const Linear *l, int depth)
+{
+    const Tile *t = l->tile;
+    return t->along && t->ranks && !t->together && !tc_in_place(t->tc) && !depth;
+}
+
 static void pipeline_fill(Linear *l, const Kernel *k, int fill)
 {
     Arena *a = arena_new();
@@ -221,13 +229,13 @@ static void pipeline_fill(Linear *l, const Kernel *k, int fill)
     if (!kept)
         out[n++] = commit;
     stmt_insert(l, at, out, n);
+    Stmt *waited = NEWN(a, Stmt, loop + 1);
+    const int before_fill = fill - loop, nwaited = take_wait(l, &loop, waited);
     const Stmt wait[] = {
         {.kind = STMT_WAIT, .depth = depth + 1, .count = l->tile->depth - 2},
-        {.kind = STMT_BARRIER, .depth = depth + 1},
+        {.kind = STMT_BARRIER, .depth = depth + 1, .alone = nwaited && warps_apart(l, depth)},
     };
-    stmt_insert(l, fill, wait, 2);
-    Stmt *waited = NEWN(a, Stmt, loop + 1);
-    const int nwaited = take_wait(l, &loop, waited);
+    stmt_insert(l, loop + before_fill, wait, 2);
     int before = loop;
     while (before > 0 && (l->stmt[before - 1].kind == STMT_ACC ||
                           (l->tile->along && l->stmt[before - 1].kind == STMT_LET)))

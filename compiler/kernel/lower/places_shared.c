@@ -178,11 +178,35 @@ static int64_t rounds_of(const Lower *q, const SharedPlace *s, int64_t chunk)
  * those differs from round to round. */
 enum { STRAIGHT = 8 };
 
+/* Warps that have a part each of what lies along a row, as it lies in the place: each brings its
+ * own, so that nobody else reads what it has brought. 1: they share what is there. */
+static int64_t warps_apart(const Lower *q, const Piece *p, const SharedPlace *s, int64_t chunk)
+{
+    const Nest *n = q->nest;
+    int64_t warps = 1, elements = 1;
+    int last = s->n - 1;
+    for (int i = 0; i < s->n; i++)
+        elements = sat_mul(elements, s->size[i]);
+    while (last > 0 && s->size[s->walk[last]] == 1)
+        last--;
+    const int root = s->root[s->walk[last]];
+    for (int i = 0; i < n->naxis; i++)
+        if (n->axis[i].root == root && n->axis[i].bound == BOUND_WARP)
+            warps *= n->axis[i].extent;
+    const bool apart = p->t.along && p->t.ranks && s->slot && n->items == warps * n->tc->lanes &&
+                       elements % (n->items * chunk) == 0 &&
+                       s->size[s->walk[last]] == warps * n->axis[nest_innermost(n, root)].extent;
+    return apart ? warps : 1;
+}
+
 /* The number of what an item brings, in this round. */
 static Node *number_of(Lower *q, Piece *p, const SharedPlace *s, int64_t chunk, Node **turn)
 {
     int64_t rounds = rounds_of(q, s, chunk);
+    const int64_t warps = warps_apart(q, p, s, chunk);
     Node *e = lower_item(q, p);
+    if (s->slot && warps == 1)
+        p->t.together = true;
     if (rounds == 1)
         return e;
     if (p->t.ahead && copies_apart(q->nest->tc) && chunk > 1 && rounds <= STRAIGHT) {
@@ -191,6 +215,14 @@ static Node *number_of(Lower *q, Piece *p, const SharedPlace *s, int64_t chunk, 
         TileAxis x = {.name = arena_printf(q->a, "fill%d", s->stage)};
         x.range = *turn = range_new(q->c, p->next++, idx(q->c, rounds));
         vec_push(q->a, p->t.fill, p->t.nfill, x);
+    }
+    if (warps > 1) {
+        Node *items = idx(q->c, q->nest->items / warps), *warp = idx_div(q->c, e, items);
+        e = idx_add(
+            q->c,
+            idx_mul(q->c, idx_add(q->c, idx_mul(q->c, warp, idx(q->c, rounds)), *turn), items),
+            idx_mod(q->c, e, items));
+        return e;
     }
     return idx_add(q->c, idx_mul(q->c, *turn, idx(q->c, q->nest->items)), e);
 }
