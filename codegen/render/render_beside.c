@@ -16,7 +16,7 @@
 #include "language_c.h"
 #include "render.h"
 
-enum { ROWS_OF_STORES = 16 };
+enum { ROWS_OF_STORES = 16, ROW = 8, PAIR = 2, MOST_LOADS = 8, MOST_LOOKS = 1000 };
 
 /* Neighbours that an item of a matrix unit has beside each other are stored together. */
 bool render_two_stores(Render *r, const Stmt *s, int left)
@@ -114,6 +114,25 @@ static bool rows_of_sixteen(Render *r, const Stmt *const *s)
     return true;
 }
 
+/* Each item of a row has eight elements of one block: now those of its own columns. */
+static void turn_rows(Render *r, const Stmt *upto)
+{
+    int left = 0;
+    for (int i = 0; i < r->nrow; i++) {
+        const Row row = r->row[i];
+        if (row.store >= upto) {
+            r->row[left++] = row;
+            continue;
+        }
+        render_indent(r, row.store->depth);
+        sb_printf(r->sb, "const igrt_row v%d = igrt_row_turned(v%d);\n", r->nvalue, row.number);
+        for (int j = 0; j < ROW; j++)
+            r->beside[row.load[j]->id].number = r->nvalue;
+        r->nvalue++;
+    }
+    r->nrow = left;
+}
+
 /* Sixteen stores of a warpgroup's sums that are two rows of neighbours: what is named between them
  * comes before. How many statements they are, 0: they are none. */
 int render_rows_of_stores(Render *r, const Stmt *s, int left)
@@ -140,12 +159,12 @@ int render_rows_of_stores(Render *r, const Stmt *s, int left)
     for (int i = 0; are && i < count; i++)
         if (s[i].kind == STMT_LET && !is_named(r, s[i].node))
             render_statement(r, &s[i]);
+    if (are) /* they may begin amid those whose operands came together, and end amid the next */
+        turn_rows(r, s + count);
     return are && rows_of_sixteen(r, store) ? count : 0;
 }
 
 /* ---- operands ------------------------------------------------------------------------------- */
-
-enum { MOST_LOADS = 8, PAIR = 2, ROW = 8, MOST_LOOKS = 1000 };
 
 bool render_is_beside(const Render *r, const Node *n)
 {
@@ -340,25 +359,6 @@ static const Stmt *stores_from(const Render *r, const Stmt *s, const Stmt **stor
             break;
     }
     return s;
-}
-
-/* Each item of a row has eight elements of one block: now those of its own columns. */
-static void turn_rows(Render *r, const Stmt *upto)
-{
-    int left = 0;
-    for (int i = 0; i < r->nrow; i++) {
-        const Row row = r->row[i];
-        if (row.store >= upto) {
-            r->row[left++] = row;
-            continue;
-        }
-        render_indent(r, row.store->depth);
-        sb_printf(r->sb, "const igrt_row v%d = igrt_row_turned(v%d);\n", r->nvalue, row.number);
-        for (int j = 0; j < ROW; j++)
-            r->beside[row.load[j]->id].number = r->nvalue;
-        r->nvalue++;
-    }
-    r->nrow = left;
 }
 
 /* Before a statement: loads what it and the stores of the next AHEAD bytes need. */
