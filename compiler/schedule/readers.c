@@ -210,14 +210,12 @@ bool is_inner_sum(Sched *s, Node *n, Node *const *uses)
     return outer != NULL;
 }
 
-/* Are its elements where data says, and not along loops?  A sum of products is no tile there, nor
- * is it in lanes. */
+/* Are its last places, those of neighbours, where data says, and not along loops?  A sum of
+ * products is no tile there, nor is it in lanes; one whose rows alone are chosen is. */
 static bool is_at_places(Sched *s, const Node *t)
 {
-    bool places = false;
-    for (uint32_t i = 1; i < t->nsrc && t->op == OP_GATHER; i++)
-        places |= index_cost(s, t->src[i]) > 0 && !uniform(t->src[i]);
-    return places && !s->target->gpu;
+    Node *last = t->op == OP_GATHER ? t->src[t->nsrc - 1] : NULL;
+    return last && index_cost(s, last) > 0 && !uniform(last) && !s->target->gpu;
 }
 
 /* Who reads n, or what only moves its elements (so many moves, one behind the other): each of those
