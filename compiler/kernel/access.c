@@ -187,7 +187,8 @@ bool vector_stride(const Kernel *k, Node *access, Node *range, int64_t lanes, in
            plain_stride(a, access->src + first_coord(access), range, lanes, stride);
 }
 
-/* The axis that one coordinate moves with and the other does not; NULL: there is not just one. */
+/* The axis that a coordinate moves with and no coordinate of another load; NULL: there is not just
+ * one. */
 static Node *own_axis(const Kernel *k, Node *x, Node *other)
 {
     Node *own = NULL;
@@ -214,7 +215,7 @@ bool reads_same_box(const Kernel *k, Node *x, Node *y)
         !node_is_const_i(x->src[1], 1) || !node_is_const_i(y->src[1], 1))
         return false;
     for (uint32_t i = (uint32_t)first_coord(x); i < x->nsrc; i++) {
-        Node *from = own_axis(k, x->src[i], y->src[i]), *to = own_axis(k, y->src[i], x->src[i]);
+        Node *from = own_axis(k, x->src[i], y), *to = own_axis(k, y->src[i], x);
         if (x->src[i] == y->src[i])
             continue;
         if (!from || !to || from->src[0] != to->src[0] ||

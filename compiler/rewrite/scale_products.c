@@ -4,9 +4,8 @@
  *     sum of (x * a) * (y * b)   ->   (sum of x * y) * (a * b)
  *
  * for numbers a, b, in front of what moves and widens the operands, or rounds them alike: attention
- * that scales queries,
- * or both queries and keys.  A matrix unit reads operands as they are stored, so a scaled one is a
- * kernel of its own; behind the sum it is part of another. */
+ * that scales queries, or both queries and keys.  A matrix unit reads operands as they are stored,
+ * so a scaled one is a kernel of its own; behind the sum it is part of another. */
 #include <math.h>
 
 #include "rewrite.h"

@@ -36,8 +36,7 @@ typedef struct {
     unsigned char *f;
     Arena *a; /* of the group */
     Epoch now;
-    Epoch shared; /* of places that a group shares: its clock is the number of barriers (WARP_CLOCK)
-                   */
+    Epoch shared;    /* of places that a group shares: its clock counts barriers (WARP_CLOCK) */
     uint64_t within; /* its group, from 1 on, << 32 | barriers that it has passed; 0: it has none */
     int pc;          /* where it goes on */
     /* Copies under way, of which `groups` groups have begun; an item has few at a time. */

@@ -238,7 +238,9 @@ def stays(ingot, work):
         beside(ingot, work, "squashed", "two", density, 5e-3),
         short_stay(ingot, work, 64, 384, ["block += 2, turn += 2)", "turn % 4*", ", turn);"]),
         short_stay(ingot, work, 320, 128, ["block += 2, turn += 5)"]),
-        short_stay(ingot, work, 64, 200, []),  # the last columns end amid operands that come together
+        short_stay(
+            ingot, work, 64, 200, []
+        ),  # the last columns end amid operands that come together
         beside(ingot, work, "stay", "two", made, 2e-3, wanted),
         sized(ingot, work, "sized_stay", "two", (300, 512, 512), 700, [loop]),
     ]
