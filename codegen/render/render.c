@@ -408,6 +408,16 @@ void render_statement(Render *r, const Stmt *s)
     }
 }
 
+/* Is an axis of the grid counted from its last block?  Never the groups of a cluster: what they are
+ * is their rank, by which they find each other's places. */
+static bool counts_down(Render *r, Node *range)
+{
+    const Tile *tile = r->l.tile;
+    if (range == tile->cluster || range == tile->ranks)
+        return false;
+    return r->k->backward || render_last_first(r, range);
+}
+
 /* The axes with this binding out of the number in `name`, of which they take what they are from;
  * the outermost is the last. */
 static void axes_of_number(Render *r, Bound bound, const char *name, int depth, bool narrow)
@@ -419,7 +429,7 @@ static void axes_of_number(Render *r, Bound bound, const char *name, int depth, 
         render_coordinate(r, r->lang->constant, s->node);
         put(r, " = ");
         const char *end = narrow ? render_cast_begin(r, render_type(r, INGOT_INDEX), false) : "";
-        if (bound == BOUND_GRID && (r->k->backward || render_last_first(r, s->node))) {
+        if (bound == BOUND_GRID && counts_down(r, s->node)) {
             render_expr(r, idx_sub(r->k->c, s->node->src[0], idx(r->k->c, 1)));
             put(r, " - ");
         }

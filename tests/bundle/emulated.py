@@ -23,7 +23,8 @@ H, F, I, U, L = (
 
 # Files of targets, by which small products get the kernels of large ones: on a machine of 16
 # processors 208 x 128 results have the blocks that 784 x 256 have on one of 108, and where a warp's
-# products take long, those of warpgroups are few as well. Two small ones are full of 128 items.
+# products take long, those of warpgroups are few as well. Two small ones are full of 128 items, and
+# what a cache of 512 bytes still has is read from its end on.
 FEW = "processors = 16\nclose = 15\n"
 TINY = "target = cuda:sm_80\nprocessors = 2\nclose = 2\ngroup = 64\n"
 GROUPS = "warp_products.product = 70000\nwarp_products.product3 = 70000\n"
@@ -32,6 +33,7 @@ MACHINES = {
     "few": "target = cuda:sm_80\n" + FEW,
     "groups": "target = cuda:sm_90a\n" + GROUPS,
     "two": "target = cuda:sm_90a\nprocessors = 2\nclose = 2\n" + GROUPS,
+    "small_cache": "target = cuda:sm_90a\nlevel1.bytes = 512\n",
     "few_groups": "target = cuda:sm_90a\nprocessors = 4\nclose = 4\n" + GROUPS,
 }
 

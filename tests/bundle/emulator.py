@@ -361,14 +361,12 @@ def windows(ingot, work):
             2e-3,
             ["igrt_mma_dot_f16("],
         ),
-        beside(
-            ingot,
-            work,
-            "cluster",
-            "cuda:sm_90a",
-            WINDOWS,
-            3e-3,
-            ["igrt_cluster_give<", "igrt_mma_b_two_"],
+        *(
+            beside(ingot, work, name, target, WINDOWS, 3e-3, ["igrt_cluster_give<", text])
+            for name, target, text in (
+                ("cluster", "cuda:sm_90a", "igrt_mma_b_two_"),
+                ("backward", "small_cache", " - group %"),
+            )
         ),
         beside(
             ingot,
