@@ -13,8 +13,9 @@
 
 #include "choose.h"
 
-/* Of a byte that is copied to where the unit reads it: fours of elements that lie apart. */
-static const double COPY_CYCLES = 1;
+/* Of a byte that is copied to where the unit reads it: fours of elements that lie apart; of one of
+ * a result of 32 bits, which lanes turn. */
+static const double COPY_CYCLES = 1, TURN_CYCLES = 0.125;
 /* In the time of so many products one is added to its sum, which can take the next one then. */
 static const double CHAIN = 3;
 /* Loads run beside products: of the lesser of both so much more time is seen. A tile's lines are
@@ -136,17 +137,20 @@ static double copy_cycles(const Kernel *k, const View *v, const Buffer *const *b
 {
     Node *x, *y, *range[] = {b->rows, b->columns, b->terms};
     int64_t stride;
-    double bytes = 0;
+    double cycles = 0;
     if (!tc_operands(b->unit, first_product(v), range, &x, &y))
         return 0;
     if (bufs[y->src[0]->arg.i]->kind != BUF_WEIGHT)
-        bytes += bytes_of(k, y);
+        cycles += bytes_of(k, y) * COPY_CYCLES;
     if (!access_stride(k, x, b->terms, &stride) || stride != 1)
-        bytes += bytes_of(k, x);
+        cycles += bytes_of(k, x) * COPY_CYCLES;
     for (int i = 0; i < v->nstore; i++)
         if (!access_stride(k, v->store[i], b->columns, &stride) || stride != 1)
-            bytes += bytes_of(k, v->store[i]);
-    return bytes * COPY_CYCLES;
+            cycles +=
+                bytes_of(k, v->store[i]) *
+                (dtype_info[k->args[v->store[i]->src[0]->arg.i].dtype].bytes == 4 ? TURN_CYCLES
+                                                                                  : COPY_CYCLES);
+    return cycles;
 }
 
 static double all_products(const View *v)
@@ -177,8 +181,18 @@ static bool is_better(const TileBlock *b, const TileBlock *than)
            (b->cycles < than->cycles * 1.001 && b->apart < than->apart);
 }
 
-/* The block of the unit that takes the least time. */
-static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const *bufs, const Tc *u)
+static bool is_refused(const TileBlock *b, const TileBlock *refused, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (b->unit == refused[i].unit && b->rows == refused[i].rows &&
+            b->columns == refused[i].columns && b->terms == refused[i].terms)
+            return true;
+    return false;
+}
+
+/* The block of the unit that takes the least time, of those that are not refused. */
+static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const *bufs, const Tc *u,
+                            const TileBlock *refused, int n)
 {
     TileBlock best = {.unit = u};
     for (int i = 0; i < v->nrange; i++)
@@ -207,7 +221,7 @@ static TileBlock pick_block(const Kernel *k, const View *v, const Buffer *const 
                                .cycles = cycles};
                 b.cycles += copy_cycles(k, v, bufs, &b) / all_products(v);
                 b.apart = rows_apart(k, v, &b);
-                if (is_better(&b, &best) && take_others(v, &b))
+                if (is_better(&b, &best) && !is_refused(&b, refused, n) && take_others(v, &b))
                     best = b;
             }
     return best;
@@ -603,29 +617,19 @@ static void prefetch_panels(Nest *n, const Buffer *const *bufs, const TileBlock 
     }
 }
 
-bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *bufs, bool may_copy,
-                    Layout *want, Node **lanes)
+/* The opts of a block, and the layouts that it wants; false: something lies otherwise than it reads
+ * or writes, and cannot be changed. */
+static bool take_block(Arena *a, Nest **nest, const View *v, const Buffer *const *bufs,
+                       bool may_copy, TileBlock *b, Layout *want)
 {
-    enum { SHARE = 4 }; /* of the unit's speed that is still more than what vectors have */
-    const Target *t = (*nest)->target;
-    TileBlock best = {0};
-    for (const Tc *u = NULL; (u = tc_next(&t->machine, u));) {
-        TileBlock b = pick_block((*nest)->k, v, bufs, u);
-        if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
-            best = b;
-    }
-    if (!best.rows)
-        return false;
     Nest *tiled = nest_clone(*nest);
     Layout *copy = NEWN(a, Layout, tiled->k->narg), *weights = NEWN(a, Layout, tiled->k->narg);
-    bool good = block_opts(tiled, v, &best) && lay_out(tiled, bufs, &best, may_copy, weights, copy);
+    bool good = block_opts(tiled, v, b) && lay_out(tiled, bufs, b, may_copy, weights, copy);
     int64_t stride;
     for (int j = 0; j < v->nstore && good; j++)
-        good = (access_stride(tiled->k, v->store[j], best.columns, &stride) && stride == 1) ||
+        good = (access_stride(tiled->k, v->store[j], b->columns, &stride) && stride == 1) ||
                (may_copy && covers(tiled->k, v->store[j]));
-    good = good && fits(a, tiled, weights, copy);
-
-    if (!good) {
+    if (!good || !fits(a, tiled, weights, copy)) {
         nest_free(tiled);
         return false;
     }
@@ -635,9 +639,35 @@ bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *b
             tiled->k->choice->arg[i].copied = true;
             tiled->k->choice->arg[i].copy = copy[i];
         }
-    prefetch_panels(tiled, bufs, &best);
+    prefetch_panels(tiled, bufs, b);
     nest_free(*nest);
     *nest = tiled;
-    *lanes = best.columns;
     return true;
+}
+
+/* Of the block that takes the least time. If it does not fit (its columns are pixels, say, because
+ * the caller reads them side by side, but windows cannot be copied as it reads columns), of the
+ * next one. */
+bool choose_tc_opts(Arena *a, Nest **nest, const View *v, const Buffer *const *bufs, bool may_copy,
+                    Layout *want, Node **lanes)
+{
+    enum { SHARE = 4, TRIES = 4 }; /* of the unit's speed, still more than what vectors have */
+    const Target *t = (*nest)->target;
+    TileBlock refused[TRIES];
+    for (int n = 0; n < TRIES; n++) {
+        TileBlock best = {0};
+        for (const Tc *u = NULL; (u = tc_next(&t->machine, u));) {
+            TileBlock b = pick_block((*nest)->k, v, bufs, u, refused, n);
+            if (b.rows && b.cycles * u->k <= SHARE && (!best.rows || b.cycles < best.cycles))
+                best = b;
+        }
+        if (!best.rows)
+            return false;
+        refused[n] = best;
+        if (take_block(a, nest, v, bufs, may_copy, &best, want)) {
+            *lanes = best.columns;
+            return true;
+        }
+    }
+    return false;
 }

@@ -157,6 +157,18 @@ def made(work):
         ),
         4,
     )
+    # its caller reads pixels side by side, but windows of pixels cannot be columns
+    scales = {"xs": np.float32(0.02), "xz": np.uint8(113), "ws": np.float32(0.01)}
+    scales["wq"] = rng.integers(-127, 128, (32, 32, 3, 3)).astype(np.int8)
+    nodes4 = [
+        helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["wq", "ws"], ["w"]),
+        helper.make_node("Conv", ["xd", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in scales.items()]
+    F, shape = TensorProto.FLOAT, [1, 32, 20, 20]
+    yield model(work / "pixels.onnx", F, shape, F, nodes4, shape, weights), 4
     # columns that are computed and do not fill blocks: their copy has a border
     yield model(work / "given.onnx", B, [32, 64], B, nodes, [32, 40], [], [("w", B, [64, 40])]), 2
 
