@@ -78,6 +78,9 @@
 #if defined(__AVX512BW__)
 #include <avx512bwintrin.h>
 #endif
+#if defined(__AVX512VBMI__)
+#include <avx512vbmiintrin.h>
+#endif
 #if defined(__AVX512DQ__)
 #include <avx512dqintrin.h>
 #include <avx512vldqintrin.h>

@@ -155,6 +155,7 @@ void target_costs(Target *t, bool halves, bool prefer_ram)
     t->machine.any_sign = was.any_sign;
     t->machine.pairs = was.pairs;
     t->machine.asks = was.asks;
+    t->machine.tables = was.tables;
     t->machine.soft_floats = was.soft_floats;
     t->machine.dot_bf16 = was.dot_bf16;
     t->machine.dot_i16 = was.dot_i16;
@@ -194,6 +195,16 @@ static double rate_of_pairs(const Cpu *m)
 {
     const double MADD = 1.6, VNNI = 2;
     return has_pairs(m) ? (widens_bytes(m) ? MADD : 0) : is_x86(m) && m->dot ? VNNI : 0;
+}
+
+/* Vectors of bytes are looked up in a table (igrt_table.h): AVX2, aarch64. */
+static bool has_tables(const Cpu *m)
+{
+    bool arm64 = m->lanes && (!strncmp(m->name, "armv", 4) || !strncmp(m->name, "cortex", 6));
+#if defined(__aarch64__)
+    arm64 |= !strcmp(m->name, "native");
+#endif
+    return is_x86(m) ? m->lanes >= 8 : arm64;
 }
 
 /* Intel's cores with vectors of 512 bits: their own prefetchers stop at pages of 4 KB (an answer of
@@ -408,6 +419,7 @@ bool target_tune(Target *t, const char *machine)
     t->machine.soft_floats = has_soft_floats(&m);
     t->machine.dot_bf16 = m.dot_bf16;
     t->machine.asks = m.name && asks_memory(&m);
+    t->machine.tables = m.name && has_tables(&m);
     t->machine.dot_i16 = m.name ? rate_of_pairs(&m) : 0;
     t->wasm = !strncmp(machine, "wasm", 4);
     if (t->wasm) {

@@ -225,7 +225,8 @@ const char *target_read(Target *t, Arena *a, const char *file, ingot_status *sta
     *t = *target_find("c");
     t->flags = "";
     t->machine.lanes = t->machine.registers = 0;
-    t->machine.dot = t->machine.any_sign = t->machine.pairs = t->machine.asks = false;
+    t->machine.dot = t->machine.any_sign = t->machine.pairs = t->machine.asks = t->machine.tables =
+        false;
     t->machine.dot_bf16 = t->machine.dot_i16 = t->machine.dot_terms = 0;
     for (char *s = text, *next; s && !r->why; s = next) {
         r->line++;

@@ -68,6 +68,7 @@ typedef enum {
     NEED_WGMMA = 1 << 20,    /* igrt_wgmma.h */
     NEED_IMAGE = 1 << 21,    /* igrt_image.h */
     NEED_BULK = 1 << 22,     /* igrt_bulk.h */
+    NEED_TABLE = 1 << 23,    /* igrt_table.h */
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */

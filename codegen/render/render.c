@@ -525,6 +525,13 @@ static bool two_fragments(Render *r, const Stmt *s, int left)
     return false;
 }
 
+/* Bytes that one function widens, or makes of others by a table. */
+static int bytes_together(Render *r, const Stmt *s, int left)
+{
+    const int rows = render_widened(r, s, left);
+    return rows ? rows : render_table_loops(r, s, left);
+}
+
 static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
@@ -567,7 +574,7 @@ static void statements(Render *r, const Tile *tile)
             render_operands_ahead(r, s);
         if ((runs && (rows = render_runs_of_stores(r, s, r->l.n - i)) > 0) ||
             (rows = render_masks(r, s, r->l.n - i)) > 0 ||
-            (rows = render_widened(r, s, r->l.n - i)) > 0 ||
+            (rows = bytes_together(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_stores(r, s, r->l.n - i)) > 0 ||
             (rows = render_four_sums(r, s, r->l.n - i)) > 0 ||
             (rows = render_sums_across(r, s, r->l.n - i)) > 0) {

@@ -364,6 +364,9 @@ Node *render_begin_of(Render *, const Node *sum);
 /* igrt_widen_i8x4(a7 + r0*4, a2 + ..): of so many statements, four stores of bytes side by side
  * into a place of 16 bits, and names of their addresses; 0: these are none. */
 int render_widened(Render *, const Stmt *, int left);
+/* render_tables.c: loops over bytes that a table makes of bytes; how many statements; 0: they are
+ * something else. */
+int render_table_loops(Render *, const Stmt *, int left);
 /* How many of n dots, from the first on, add up within i16, where that takes less: 0, or 2 at
  * least. The products of one of them, added to those called `to` (NULL: these are the first). */
 int render_dot_pairs(Render *, Node *const *dot, int n);

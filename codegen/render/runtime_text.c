@@ -62,6 +62,7 @@ static const struct {
     {"igrt_dot_bf16.h", NEED_DOT_BF16, NEED_VEC | NEED_DOT | NEED_NUM},
     {"igrt_dot_i16.h", NEED_DOT_I16, NEED_NUM},
     {"igrt_amx.h", NEED_AMX, NEED_NUM},
+    {"igrt_table.h", NEED_TABLE, 0},
     {"igrt_num.h", NEED_NUM, 0},
 };
 

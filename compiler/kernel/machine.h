@@ -143,6 +143,7 @@ typedef struct {
     /* what is read once is asked for, too, where a line of it is one product: memory brings more at
      * a time than the core looks ahead */
     bool asks;
+    bool tables;          /* bytes that a table makes of bytes are made in vectors */
     bool pairs;           /* namely pairs of i16 that are made of them */
     bool joins_subgroups; /* GPUs: rows are reduced so unless a plan says otherwise */
     bool images;          /* GPUs: what is read by fours is an image unless a plan says otherwise */

@@ -82,7 +82,7 @@ Node *byte_table(Rewrite *r, Node *n)
     enum { NODES = 8 * VALUES };
     Context *c = r->c;
     OfByte q = {.r = r, .left = NODES};
-    if (!r->words || !is_byte_type(n) || n->src[0]->dtype != INGOT_F32 ||
+    if (!r->tables || !is_byte_type(n) || n->src[0]->dtype != INGOT_F32 ||
         !is_of_byte(&q, n->src[0]) || !q.byte || q.cost < EXPONENTIALS * op_info[OP_EXP].cost)
         return NULL;
     const bool with_sign = q.byte->dtype == INGOT_I8;

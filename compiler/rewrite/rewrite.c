@@ -270,6 +270,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .soft_floats = t && t->machine.soft_floats,
                               .scalar = t && !t->gpu && !t->machine.lanes,
                               .words = t && t->machine.lanes >= 16,
+                              .tables = t && t->machine.tables,
                               .one_sign = one_sign,
                               .halves = halves,
                               .shorts = t && takes_shorts(t),

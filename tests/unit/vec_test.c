@@ -20,6 +20,7 @@
 #include "vec_digits.h"
 #include "vec_inputs.h"
 #include "vec_pairs.h"
+#include "vec_tables.h"
 #include "vec_turns.h"
 #include "vec_wide.h"
 
@@ -710,6 +711,7 @@ int main(void)
         cmocka_unit_test(stores_quantized),
         cmocka_unit_test(dots_of_bf16),
         cmocka_unit_test(dots_of_i16),
+        cmocka_unit_test(tables),
         cmocka_unit_test(digit_pairs),
         cmocka_unit_test(wide4),
         cmocka_unit_test(wide8),
