@@ -23,19 +23,19 @@
 #include "igrt_vec_base.h"
 
 #if defined(__AVX512VBMI__) && defined(__AVX512BW__)
-typedef struct igrt_table {
+typedef struct igrt_byte_table {
     __m512i part[4];
-} igrt_table;
+} igrt_byte_table;
 
-IGRT_INLINE igrt_table igrt_table_of(const void *table, int flip)
+IGRT_INLINE igrt_byte_table igrt_table_of(const void *table, int flip)
 {
     const unsigned char *t = (const unsigned char *)table, *low = t + flip, *high = t + 128 - flip;
-    const igrt_table all = {{_mm512_loadu_si512(low), _mm512_loadu_si512(low + 64),
-                             _mm512_loadu_si512(high), _mm512_loadu_si512(high + 64)}};
+    const igrt_byte_table all = {{_mm512_loadu_si512(low), _mm512_loadu_si512(low + 64),
+                                  _mm512_loadu_si512(high), _mm512_loadu_si512(high + 64)}};
     return all;
 }
 
-IGRT_INLINE __m512i igrt_table_made(const igrt_table *t, __m512i v)
+IGRT_INLINE __m512i igrt_table_made(const igrt_byte_table *t, __m512i v)
 {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(v),
                                   _mm512_permutex2var_epi8(t->part[0], v, t->part[1]),
@@ -43,44 +43,45 @@ IGRT_INLINE __m512i igrt_table_made(const igrt_table *t, __m512i v)
 }
 
 /* The first n of 64. */
-IGRT_INLINE __m512i igrt_table_first(const igrt_table *t, const char *x, int n)
+IGRT_INLINE __m512i igrt_table_first(const igrt_byte_table *t, const char *x, int n)
 {
     const __mmask64 some = n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;
     return igrt_table_made(t, _mm512_maskz_loadu_epi8(some, x));
 }
 
-IGRT_INLINE void igrt_table_step_8(const igrt_table *t, char *y, const char *x, int n)
+IGRT_INLINE void igrt_table_step_8(const igrt_byte_table *t, char *y, const char *x, int n)
 {
     const __mmask64 some = n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;
     _mm512_mask_storeu_epi8(y, some, igrt_table_first(t, x, n));
 }
 
-#define IGRT_TABLE_WIDE(T)                                                                         \
-    IGRT_INLINE void igrt_table_step_##T##_i16(const igrt_table *t, char *y, const char *x, int n) \
-    {                                                                                              \
-        const __mmask64 some = n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;                   \
-        const __m512i v = igrt_table_first(t, x, n);                                               \
-        _mm512_mask_storeu_epi16(y, (__mmask32)some,                                               \
-                                 _mm512_cvtep##T##_epi16(_mm512_castsi512_si256(v)));              \
-        _mm512_mask_storeu_epi16(y + 64, (__mmask32)(some >> 32),                                  \
-                                 _mm512_cvtep##T##_epi16(_mm512_extracti64x4_epi64(v, 1)));        \
+#define IGRT_TABLE_WIDE(T)                                                                       \
+    IGRT_INLINE void igrt_table_step_##T##_i16(const igrt_byte_table *t, char *y, const char *x, \
+                                               int n)                                            \
+    {                                                                                            \
+        const __mmask64 some = n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;                 \
+        const __m512i v = igrt_table_first(t, x, n);                                             \
+        _mm512_mask_storeu_epi16(y, (__mmask32)some,                                             \
+                                 _mm512_cvtep##T##_epi16(_mm512_castsi512_si256(v)));            \
+        _mm512_mask_storeu_epi16(y + 64, (__mmask32)(some >> 32),                                \
+                                 _mm512_cvtep##T##_epi16(_mm512_extracti64x4_epi64(v, 1)));      \
     }
 IGRT_TABLE_WIDE(i8)
 IGRT_TABLE_WIDE(u8)
-#define IGRT_TABLE_STEPS(NAME, E)                    \
-    const igrt_table t = igrt_table_of(table, flip); \
-    for (; i < n; i += 64)                           \
+#define IGRT_TABLE_STEPS(NAME, E)                         \
+    const igrt_byte_table t = igrt_table_of(table, flip); \
+    for (; i < n; i += 64)                                \
         igrt_table_step_##NAME(&t, (char *)((E *)y + i), (const char *)x + i, n - i);
 #elif defined(__AVX2__)
 #define IGRT_TABLE_AT_ONCE 32
-typedef struct igrt_table {
+typedef struct igrt_byte_table {
     unsigned char part[256];
-} igrt_table;
+} igrt_byte_table;
 
-IGRT_INLINE igrt_table igrt_table_of(const void *table, int flip)
+IGRT_INLINE igrt_byte_table igrt_table_of(const void *table, int flip)
 {
     const unsigned char *t = (const unsigned char *)table;
-    igrt_table all;
+    igrt_byte_table all;
     for (int half = 0; half < 2; half++) {
         const unsigned char *from = t + (half * 128 ^ flip);
         __m128i before = _mm_setzero_si128();
@@ -94,7 +95,7 @@ IGRT_INLINE igrt_table igrt_table_of(const void *table, int flip)
     return all;
 }
 
-IGRT_INLINE __m256i igrt_table_made(const igrt_table *t, const char *x)
+IGRT_INLINE __m256i igrt_table_made(const igrt_byte_table *t, const char *x)
 {
     const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)x),
                   next = _mm256_set1_epi8(16);
@@ -113,32 +114,32 @@ IGRT_INLINE __m256i igrt_table_made(const igrt_table *t, const char *x)
     return _mm256_xor_si256(y, z);
 }
 
-IGRT_INLINE void igrt_table_step_8(const igrt_table *t, char *y, const char *x)
+IGRT_INLINE void igrt_table_step_8(const igrt_byte_table *t, char *y, const char *x)
 {
     _mm256_storeu_si256((__m256i *)(void *)y, igrt_table_made(t, x));
 }
 
-#define IGRT_TABLE_WIDE(T)                                                                  \
-    IGRT_INLINE void igrt_table_step_##T##_i16(const igrt_table *t, char *y, const char *x) \
-    {                                                                                       \
-        const __m256i v = igrt_table_made(t, x);                                            \
-        _mm256_storeu_si256((__m256i *)(void *)y,                                           \
-                            _mm256_cvtep##T##_epi16(_mm256_castsi256_si128(v)));            \
-        _mm256_storeu_si256((__m256i *)(void *)(y + 32),                                    \
-                            _mm256_cvtep##T##_epi16(_mm256_extracti128_si256(v, 1)));       \
+#define IGRT_TABLE_WIDE(T)                                                                       \
+    IGRT_INLINE void igrt_table_step_##T##_i16(const igrt_byte_table *t, char *y, const char *x) \
+    {                                                                                            \
+        const __m256i v = igrt_table_made(t, x);                                                 \
+        _mm256_storeu_si256((__m256i *)(void *)y,                                                \
+                            _mm256_cvtep##T##_epi16(_mm256_castsi256_si128(v)));                 \
+        _mm256_storeu_si256((__m256i *)(void *)(y + 32),                                         \
+                            _mm256_cvtep##T##_epi16(_mm256_extracti128_si256(v, 1)));            \
     }
 IGRT_TABLE_WIDE(i8)
 IGRT_TABLE_WIDE(u8)
 #elif defined(__aarch64__) && defined(__ARM_NEON)
 #define IGRT_TABLE_AT_ONCE 16
-typedef struct igrt_table {
+typedef struct igrt_byte_table {
     uint8x16x4_t part[4];
-} igrt_table;
+} igrt_byte_table;
 
-IGRT_INLINE igrt_table igrt_table_of(const void *table, int flip)
+IGRT_INLINE igrt_byte_table igrt_table_of(const void *table, int flip)
 {
     const uint8_t *t = (const uint8_t *)table, *low = t + flip, *high = t + 128 - flip;
-    const igrt_table all = {
+    const igrt_byte_table all = {
         {{{vld1q_u8(low), vld1q_u8(low + 16), vld1q_u8(low + 32), vld1q_u8(low + 48)}},
          {{vld1q_u8(low + 64), vld1q_u8(low + 80), vld1q_u8(low + 96), vld1q_u8(low + 112)}},
          {{vld1q_u8(high), vld1q_u8(high + 16), vld1q_u8(high + 32), vld1q_u8(high + 48)}},
@@ -146,7 +147,7 @@ IGRT_INLINE igrt_table igrt_table_of(const void *table, int flip)
     return all;
 }
 
-IGRT_INLINE uint8x16_t igrt_table_made(const igrt_table *t, const char *x)
+IGRT_INLINE uint8x16_t igrt_table_made(const igrt_byte_table *t, const char *x)
 {
     const uint8x16_t v = vld1q_u8((const uint8_t *)x), next = vdupq_n_u8(64);
     uint8x16_t at = v, y = vqtbl4q_u8(t->part[0], at);
@@ -157,19 +158,19 @@ IGRT_INLINE uint8x16_t igrt_table_made(const igrt_table *t, const char *x)
     return y;
 }
 
-IGRT_INLINE void igrt_table_step_8(const igrt_table *t, char *y, const char *x)
+IGRT_INLINE void igrt_table_step_8(const igrt_byte_table *t, char *y, const char *x)
 {
     vst1q_u8((uint8_t *)y, igrt_table_made(t, x));
 }
 
-IGRT_INLINE void igrt_table_step_i8_i16(const igrt_table *t, char *y, const char *x)
+IGRT_INLINE void igrt_table_step_i8_i16(const igrt_byte_table *t, char *y, const char *x)
 {
     const int8x16_t v = vreinterpretq_s8_u8(igrt_table_made(t, x));
     vst1q_s16((int16_t *)(void *)y, vmovl_s8(vget_low_s8(v)));
     vst1q_s16((int16_t *)(void *)(y + 16), vmovl_high_s8(v));
 }
 
-IGRT_INLINE void igrt_table_step_u8_i16(const igrt_table *t, char *y, const char *x)
+IGRT_INLINE void igrt_table_step_u8_i16(const igrt_byte_table *t, char *y, const char *x)
 {
     const uint8x16_t v = igrt_table_made(t, x);
     vst1q_u16((uint16_t *)(void *)y, vmovl_u8(vget_low_u8(v)));
@@ -180,7 +181,7 @@ IGRT_INLINE void igrt_table_step_u8_i16(const igrt_table *t, char *y, const char
 /* Of fewer than four times that, what is made of the table first takes longer than a loop. */
 #define IGRT_TABLE_STEPS(NAME, E)                                                  \
     if (n >= 4 * IGRT_TABLE_AT_ONCE) {                                             \
-        const igrt_table t = igrt_table_of(table, flip);                           \
+        const igrt_byte_table t = igrt_table_of(table, flip);                      \
         for (; i <= n - IGRT_TABLE_AT_ONCE; i += IGRT_TABLE_AT_ONCE)               \
             igrt_table_step_##NAME(&t, (char *)((E *)y + i), (const char *)x + i); \
     }
