@@ -5,7 +5,7 @@
 #   sh cmake/bootstrap.sh build        compiler, CMake and the libraries that ingot links
 #   sh cmake/bootstrap.sh tests-build  also what the tests are built with: cmocka, libclang, ninja
 #                                      and ccache
-#   sh cmake/bootstrap.sh tests        also clang, sanitizers, PoCL, what builds and runs
+#   sh cmake/bootstrap.sh tests        also git, g++, clang, sanitizers, PoCL, what builds and runs
 #                                      WebAssembly, Chromium, Mesa (what runs WGSL), QEMU, Open MPI,
 #                                      C libraries' headers for four machines, and Python with numpy and onnx:
 #                                      the system's where it has them, else a venv in build/venv,
@@ -52,6 +52,8 @@ if [ "$what" != build ]; then
     need ccache command -v ccache           # a bundle's runtime files are alike in every case
 fi
 if [ "$what" = tests ]; then
+    need git command -v git                 # which files are the tree's
+    need g++ command -v g++
     need clang compiles clang
     need clang-format command -v clang-format
     [ "$(uname -m)" = x86_64 ] || need libc6-dev-amd64-cross test -d /usr/x86_64-linux-gnu/include

@@ -8,6 +8,7 @@
  * The engine is a script of a worker that is handed a port and speaks protobuf over it
  * (protos/perfetto/trace_processor/trace_processor.proto): a stream of messages TraceProcessorRpc.
  */
+import { webcrypto as crypto } from "node:crypto"; // a global one only since Node 19
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import vm from "node:vm";

@@ -3,8 +3,9 @@
 runs what was packed from another folder, and looks at the JSON.
 
 A driver that does nothing (tests/bundle/cuda_stub.c), with times made up from the names of kernels,
-stands for the GPU when a network is tuned: prepared here, carried without its sources and weights,
-measured in two pieces of which one ends by a kernel that is at fault, then replayed.
+stands for the GPU when a network is tuned, and a compiler that compiles nothing for NVRTC: prepared
+here, carried without its sources and weights, measured in two pieces of which one ends by a kernel
+that is at fault, then replayed.
 
     dry_run.py --ingot build/ingot        status 77, skipped: no Python with onnx
 """
@@ -73,23 +74,18 @@ def functions(text):
     return found
 
 
+def nvrtc_stub(work):
+    """The environment in which the compiler of kernels is one that compiles nothing."""
+    (work / "nvrtc").mkdir()
+    source, made = HERE.parent / "bundle/nvrtc_stub.c", work / "nvrtc/libnvrtc.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", made], check=True)
+    return {"LD_LIBRARY_PATH": f"{made.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+
+
 def refused(run, tune, work, groups, want):
     """tune --prepare where the compiler of kernels does not take one, or ends by it: a way is left
     out, and nothing else; what is none of the ways ends it."""
-    (work / "nvrtc").mkdir()
-    subprocess.run(
-        [
-            "cc",
-            "-shared",
-            "-fPIC",
-            HERE.parent / "bundle/nvrtc_stub.c",
-            "-o",
-            work / "nvrtc/libnvrtc.so",
-        ],
-        check=True,
-    )
-    by_stub = {"LD_LIBRARY_PATH": f"{work / 'nvrtc'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
-    done = run(*tune, "--prepare", work / "all", **by_stub)
+    done = run(*tune, "--prepare", work / "all")
     names = (
         re.findall(r"void .*?(model_k\w+)\(", (work / "all/model_kernels.cu").read_text())
         if not done.returncode
@@ -108,7 +104,6 @@ def refused(run, tune, work, groups, want):
         *tune,
         "--prepare",
         work / "but",
-        **by_stub,
         NVRTC_STUB_FAIL=f"{bad}(",
         NVRTC_STUB_CRASH=f"{worse}(",
     )
@@ -137,7 +132,7 @@ def refused(run, tune, work, groups, want):
             in (work / "but/ways.h").read_text(),
             f"what is left of the ways: {fewer}",
         )
-    done = run(*tune, "--prepare", work / "none", **by_stub, NVRTC_STUB_FAIL=f"{own}(")
+    done = run(*tune, "--prepare", work / "none", NVRTC_STUB_FAIL=f"{own}(")
     want(
         done.returncode == 2
         and "the cuda kernels do not compile for sm_90a: error: the stub" in done.stderr
@@ -167,11 +162,15 @@ def tuned(ingot, work, want):
     (work / "here").mkdir()
     model, ways, stub = work / "here/m.onnx", work / "ways", work / "stub"
     onnx.save(network(), model)
-    env = os.environ | {
-        "INGOT_CACHE": str(work / "cache"),
-        "INGOT_TUNE": str(work / "tune.db"),
-        "INGOT_CLOCK": "steps",
-    }
+    env = (
+        os.environ
+        | nvrtc_stub(work)
+        | {
+            "INGOT_CACHE": str(work / "cache"),
+            "INGOT_TUNE": str(work / "tune.db"),
+            "INGOT_CLOCK": "steps",
+        }
+    )
 
     def run(*args, **more):
         return subprocess.run(
@@ -196,7 +195,7 @@ def tuned(ingot, work, want):
     shutil.rmtree(work / "made")
     by_stub(ways, stub)
     device = {
-        "LD_LIBRARY_PATH": f"{stub}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+        "LD_LIBRARY_PATH": f"{stub}:{env['LD_LIBRARY_PATH']}",
         "CUDA_STUB_US": "20",
     }
     fault = sorted(k for k in kernels if k.endswith("_w2"))[-1]
