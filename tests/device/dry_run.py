@@ -101,11 +101,7 @@ def refused(run, tune, work, groups, want):
         next(name for name in names if name not in ways),
     )
     done = run(
-        *tune,
-        "--prepare",
-        work / "but",
-        NVRTC_STUB_FAIL=f"{bad}(",
-        NVRTC_STUB_CRASH=f"{worse}(",
+        *tune, "--prepare", work / "but", NVRTC_STUB_FAIL=f"{bad}(", NVRTC_STUB_CRASH=f"{worse}("
     )
     for name, why in (bad, "error: the stub"), (worse, "the compiler ended by signal 6"):
         want(
@@ -194,10 +190,7 @@ def tuned(ingot, work, want):
         shutil.copy(work / "made" / name, ways)
     shutil.rmtree(work / "made")
     by_stub(ways, stub)
-    device = {
-        "LD_LIBRARY_PATH": f"{stub}:{env['LD_LIBRARY_PATH']}",
-        "CUDA_STUB_US": "20",
-    }
+    device = {"LD_LIBRARY_PATH": f"{stub}:{env['LD_LIBRARY_PATH']}", "CUDA_STUB_US": "20"}
     fault = sorted(k for k in kernels if k.endswith("_w2"))[-1]
     done = run(
         *tune,
