@@ -4,6 +4,7 @@
  *     x*q - x/d * d*q              ->  x%d * q                 of sizes; d constant
  *     y/a * q - (y + k*a)/(a*b) * b*q   ->  (y/a + k)%b * q - k*q   the same; k constant
  *     x/b%a * b*q + x%b * q        ->  x%(a*b) * q
+ *     (x/b + e)%a * b*q + x%b * q  ->  (x + e*b)%(a*b) * q   b constant, e without divisions
  *     min(x, y)*q + max(x, y)*q    ->  x*q + y*q
  *     x*q - max(x + a, b)*q        ->  min(-a, x - b)*q       a, b constant; the same of min
  *
@@ -44,6 +45,16 @@ static Node *factor_of(Context *c, Term t, Node *d, int64_t q, Op op)
     return NULL;
 }
 
+/* A sum of coordinates and sizes. */
+static bool has_no_divisions(Node *e)
+{
+    Poly p;
+    bool none = poly_of(&p, e);
+    for (int i = 0; i < p.n && none; i++)
+        none = p.t[i].base->op == OP_RANGE || p.t[i].base->op == OP_VAR;
+    return none;
+}
+
 /* Term i is rem = x % d with factor q; term j may be its quotient, or the remainder of it. */
 static bool join(Context *c, Poly *p, int i, int j)
 {
@@ -60,8 +71,12 @@ static bool join(Context *c, Poly *p, int i, int j)
     if (!outer || d->lo < 1 || outer->src[1]->lo < 1)
         return false;
     Node *y = idx_div(c, x, d);
-    if (outer->src[0] != y && idx_mod(c, y, outer->src[1]) != outer)
-        return false;
+    if (outer->src[0] != y && idx_mod(c, y, outer->src[1]) != outer) {
+        Node *e = idx_sub(c, outer->src[0], y);
+        if (d->op != OP_CONST || !has_no_divisions(e))
+            return false;
+        x = idx_add(c, x, idx_mul(c, e, d));
+    }
     Node *both = idx_mul(c, d, outer->src[1]);
     return !idx_is(both, INT64_MAX) && exchange(p, i, j, idx_mod(c, x, both), q);
 }

@@ -367,6 +367,13 @@ static void divisions(void **unused)
     same(ADD(MUL(DIV(x, K(7)), K(7)), MOD(x, K(7))), x);
     same(ADD(MUL(DIV(x, K(7)), K(14)), MUL(MOD(x, K(7)), K(2))), MUL(x, K(2)));
     same(ADD(MUL(MOD(DIV(x, K(3)), K(5)), K(3)), MOD(x, K(3))), MOD(x, K(15)));
+    /* lanes of three axes that are one: the parts of 32 x + l by 96, 24 and 1 */
+    Node *l = range(&s, K(32)), *at = ADD(l, MUL(x, K(8)));
+    same(ADD(MUL(MOD(ADD(x, DIV(at, K(24))), K(4)), K(24)), MOD(at, K(24))),
+         MOD(ADD(l, MUL(x, K(32))), K(96)));
+    same(ADD(ADD(MUL(MOD(ADD(x, DIV(at, K(24))), K(4)), K(24)), MOD(at, K(24))),
+             MUL(DIV(x, K(3)), K(96))),
+         ADD(l, MUL(x, K(32))));
     same(DIV(ADD(MUL(x, K(6)), K(4)), K(4)), ADD(x, ADD(DIV(x, K(2)), K(1))));
     same(MOD(ADD(MUL(x, K(6)), K(3)), K(4)), ADD(MUL(MOD(ADD(x, K(1)), K(2)), K(2)), K(1)));
     same(MOD(SUB(K(7), j), K(4)), SUB(K(3), j));
