@@ -287,6 +287,41 @@ IGRT_INLINE uint16_t igrt_f32_to_bf16(float x)
 #endif
 }
 
+/* The same, as f32. */
+IGRT_INLINE float igrt_round_bf16(float x)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint32_t two; /* its upper half is bits of an f32 */
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(x), "f"(0.0f));
+    return igrt_bits_f32(two);
+#else
+    return igrt_bf16_to_f32(igrt_f32_to_bf16(x));
+#endif
+}
+
+/* Two of them, x in the lower half: one instruction. */
+IGRT_INLINE uint32_t igrt_pair_bf16(float x, float y)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint32_t two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+#else
+    return igrt_f32_to_bf16(x) | (uint32_t)igrt_f32_to_bf16(y) << 16;
+#endif
+}
+
+IGRT_INLINE uint32_t igrt_pair_f16(float x, float y)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint32_t two;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+#else
+    return igrt_f32_to_f16(x) | (uint32_t)igrt_f32_to_f16(y) << 16;
+#endif
+}
+
 /* f64 -> bf16: one rounding to nearest even. */
 IGRT_INLINE uint16_t igrt_f64_to_bf16(double x)
 {

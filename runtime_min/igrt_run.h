@@ -3,7 +3,8 @@
  *
  *     igrt_eight_at(from), igrt_eight_of(from, given)   eight of 16 bits; zeros if not given, from
  *                                                       wherever 16 bytes can be read then
- *     igrt_eight_to(to, x0, ..)                         and stored
+ *     igrt_eight_to(to, x0, ..)                         and stored; igrt_pairs_to(to, x0, ..) four
+ *                                                       words
  *     igrt_four_at, igrt_four_of, igrt_four_to          the same, four of 32 bits
  *     igrt_run_u16(run, i), _f32, _u8, _i8              one of those behind `run`, or of those
  *                                                       behind them
@@ -226,6 +227,12 @@ static __device__ __forceinline__ void igrt_eight_to(uint16_t *to, uint16_t x0, 
 {
     *(uint4 *)to = make_uint4(x0 | (uint32_t)x1 << 16, x2 | (uint32_t)x3 << 16,
                               x4 | (uint32_t)x5 << 16, x6 | (uint32_t)x7 << 16);
+}
+
+static __device__ __forceinline__ void igrt_pairs_to(uint16_t *to, uint32_t x0, uint32_t x1,
+                                                     uint32_t x2, uint32_t x3)
+{
+    *(uint4 *)to = make_uint4(x0, x1, x2, x3);
 }
 
 static __device__ __forceinline__ igrt_eight igrt_held_eight(uint4 x)

@@ -536,7 +536,7 @@ static void statements(Render *r, const Tile *tile)
 {
     for (uint32_t i = 0; i < r->l.nknown; i++)
         r->number[i] = r->kept[i] = r->beside[i].number = -1;
-    r->nrow = r->nrun = r->nheld = r->bulk_waited = 0;
+    r->nrow = r->nrun = r->nheld = r->bulk_waited = r->contracts = 0;
     r->packed = -1;
     r->near = NULL;
     r->loaded = r->stored = r->chained = NULL;

@@ -58,6 +58,7 @@ struct Render {
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
     bool *near; /* by id of a tanh(x): of all that it becomes a part of it is one beside a number */
+    int contracts; /* render_muladd_near(): 1, -1: not, 0: nobody asked */
     Map chains; /* render_pairs.c: by id + 1 of a sum of dots, the PairSum that was written of it */
     const Stmt *chained; /* up to which statements were searched for these */
 };
@@ -234,6 +235,9 @@ void render_two_fragments(Render *, Node *load, int first); /* with the one besi
 /* A byte of a run and a number, where it is that; false: nothing was written. */
 bool render_byte_and(Render *, Node *);
 void render_cast(Render *, Node *);
+/* The f32 that a store of 16 bits rounds itself, or NULL; and two such stores as one word. */
+Node *render_rounded_here(Render *, const Node *store);
+void render_pair_of_16(Render *, Node *one, Node *other);
 void render_quantize(Render *, Node *);
 /* render_memory.c: what follows its bracket, up to the next one. */
 void render_quantized_operands(Render *, Node *quantize);
@@ -261,6 +265,7 @@ bool render_is_short(const Render *, const Node *range, bool *rolled);
 void render_hold(Render *, const Stmt *wait);
 /* Behind the wait: what an item's sums are made of, if it reads that once more. */
 void render_hold_rows(Render *, const Stmt *wait);
+bool render_goes_along_rows(const Render *);
 void render_piece(Render *, const struct Run *);
 const struct HeldLoad *render_held_of(const Render *, const Node *load); /* NULL: it is not one */
 void render_held(Render *, const struct HeldLoad *);

@@ -103,12 +103,10 @@ static bool rows_of_sixteen(Render *r, const Stmt *const *s)
         render_expr(r, n->src[3]);
         put(r, ", ");
         render_bare(r, n->src[1]);
-        for (int i = 2 * row; i < ROWS_OF_STORES; i += 4)
-            for (int j = i; j < i + 2; j++) {
-                put(r, j % 2 ? ", " : ", igrt_pair_16(");
-                render_stored_value(r, s[j]->node);
-                put(r, j % 2 ? ")" : "");
-            }
+        for (int i = 2 * row; i < ROWS_OF_STORES; i += 4) {
+            put(r, ", ");
+            render_pair_of_16(r, s[i]->node, s[i + 1]->node);
+        }
         put(r, ");\n");
     }
     return true;

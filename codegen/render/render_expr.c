@@ -341,6 +341,7 @@ static bool render_erf_and(Render *r, Node *n)
  * the sum of its exponentials, which are kept for the gradient). */
 static bool writes_halves_of_rows(const Render *r)
 {
+    const bool rows = r->l.tile->quad || render_goes_along_rows(r);
     int64_t halves = 0, others = 0;
     for (int i = 0; i < r->of->narg; i++) {
         const KernelArg *a = &r->of->args[i];
@@ -349,7 +350,7 @@ static bool writes_halves_of_rows(const Render *r)
         const int64_t n = dims_bound(a->rank, a->dims);
         if (a->written && *most < n)
             *most = n;
-        if (a->written && most == &others && (a->dtype != INGOT_F32 || !r->l.tile->quad))
+        if (a->written && most == &others && (a->dtype != INGOT_F32 || !rows))
             return false;
     }
     return others < halves;
@@ -393,11 +394,12 @@ static bool render_exp_of_sum(Render *r, const Node *less)
 }
 
 /* e^x of rows that stay in registers: there are as many as multiply-adds of a few products. Of
- * other sums of a unit, too: nobody multiplies meanwhile. */
+ * other sums of a unit, too: nobody multiplies meanwhile. Of rows that come 16 bytes at a time: it
+ * would take longer than memory. */
 static bool render_exp_near(Render *r, Node *n)
 {
-    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 || !r->l.tile->tc ||
-        !writes_halves_of_rows(r))
+    if (n->op != OP_EXP || held(n->dtype) != INGOT_F32 ||
+        !(r->l.tile->tc || render_goes_along_rows(r)) || !writes_halves_of_rows(r))
         return false;
     if (render_exp_of_sum(r, n->src[0]))
         return true;
@@ -464,6 +466,45 @@ static bool render_tanh_near(Render *r, Node *n)
     render_operand(r, n->src[0], false, true);
     put(r, ")");
     return true;
+}
+
+/* What is computed of sums of products, and rounded to 16 bits, where nothing asks how little a
+ * difference is: nobody multiplies meanwhile, so products and sums are one instruction. */
+static bool contracts(Render *r)
+{
+    if (r->contracts)
+        return r->contracts > 0;
+    bool good = r->lang->quotient && r->l.tile->tc && writes_halves(r);
+    for (int i = 0; i < r->l.n && good; i++) {
+        int n;
+        Node *top = r->l.stmt[i].node, **order = top ? graph_toposort(r->arena, 1, &top, &n) : NULL;
+        for (int j = 0; top && j < n && good; j++)
+            good = !wants_small(order[j]);
+    }
+    r->contracts = good ? 1 : -1;
+    return good;
+}
+
+/* a b + c, c - a b, a b - c, of f32. */
+static bool render_muladd_near(Render *r, Node *n)
+{
+    if ((n->op != OP_ADD && n->op != OP_SUB) || n->dtype != INGOT_F32)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        Node *product = n->src[i], *other = n->src[1 - i];
+        if (product->op != OP_MUL || is_named(r, product) ||
+            (n->op == OP_SUB && other->op == OP_MUL) || !contracts(r))
+            continue;
+        render_igrt(r, n->op == OP_SUB && i ? "muladd_f32(-" : "muladd_f32(");
+        render_operand(r, product->src[0], false, !(n->op == OP_SUB && i));
+        put(r, ", ");
+        render_operand(r, product->src[1], false, true);
+        put(r, n->op == OP_SUB && !i ? ", -" : ", ");
+        render_operand(r, other, false, !(n->op == OP_SUB && !i));
+        put(r, ")");
+        return true;
+    }
+    return false;
 }
 
 static void choice(Render *r, Node *n)
@@ -641,7 +682,8 @@ static void alu(Render *r, Node *n)
         return;
     if (n->op == OP_ADD && r->lang->quotient && render_erf_and(r, n))
         return;
-    if (r->lang->quotient && (render_exp_near(r, n) || render_tanh_near(r, n)))
+    if (r->lang->quotient &&
+        (render_exp_near(r, n) || render_tanh_near(r, n) || render_muladd_near(r, n)))
         return;
     if (render_one_lane(r, n))
         return;

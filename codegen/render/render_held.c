@@ -40,11 +40,25 @@ typedef struct {
     int n;
 } Open;
 
+/* Do items share the terms of a row, 16 bytes at a time? They are under way together. */
+bool render_goes_along_rows(const Render *r)
+{
+    bool shares = false, staged = false;
+    for (int i = 0; i < r->of->nopt; i++) {
+        const Opt *o = &r->of->opts[i];
+        shares |= o->kind == OPT_BIND && o->amount == BOUND_LANE && o->axis[0] == 'r';
+        staged |= o->kind == OPT_STAGE || o->kind == OPT_TC;
+    }
+    return r->lang->runs && r->nrun && shares && !staged;
+}
+
 /* How many steps of loops over terms are straight-line code: more of what is in words, which are
  * under way together, and have several steps each. */
 static int straight(const Render *r)
 {
     enum { OF_WORDS = 64 };
+    if (render_goes_along_rows(r))
+        return OF_WORDS;
     bool words = r->lang->runs && r->l.tile->across && !r->l.tile->tc;
     for (int i = 0; words && i < r->k->narg; i++)
         if (r->k->args[i].dtype == INGOT_U8 && r->k->args[i].early && !r->k->args[i].written)

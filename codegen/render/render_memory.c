@@ -395,6 +395,10 @@ void render_cast(Render *r, Node *n)
         else
             render_integer(r, 0, from == INGOT_BOOL ? from : INGOT_I32);
         put(r, end);
+    } else if (to == INGOT_BF16 && r->lang->runs && from_float && held(from) == INGOT_F32) {
+        render_igrt(r, "round_bf16(");
+        render_bare(r, x);
+        put(r, ")");
     } else if (is_small_float(to)) {
         render_igrt(r, "%s_to_f32(", dtype_info[to].name);
         packed_cast(r, n);
@@ -482,6 +486,31 @@ void render_stored_value(Render *r, Node *n)
     open_pack(r, n->dtype, n->dtype);
     render_expr(r, n->src[2]);
     close_pack(r, n->dtype, 1); /* arithmetic does not saturate; casts have done so already */
+}
+
+Node *render_rounded_here(Render *r, const Node *store)
+{
+    Node *n = store->src[2];
+    const bool rounded = (n->dtype == INGOT_BF16 || n->dtype == INGOT_F16) && n->op == OP_CAST &&
+                         !n->arg.i && n->src[0]->dtype == INGOT_F32;
+    return rounded && r->lang->runs && !is_named(r, n) && !is_vector(r, n) ? n->src[0] : NULL;
+}
+
+void render_pair_of_16(Render *r, Node *one, Node *other)
+{
+    Node *x = render_rounded_here(r, one), *y = render_rounded_here(r, other);
+    if (x && y) {
+        render_igrt(r, "pair_%s(", dtype_info[one->dtype].name);
+        render_bare(r, x);
+        put(r, ", ");
+        render_bare(r, y);
+    } else {
+        put(r, "igrt_pair_16(");
+        render_stored_value(r, one);
+        put(r, ", ");
+        render_stored_value(r, other);
+    }
+    put(r, ")");
 }
 
 static void store_one(Render *r, Node *n)

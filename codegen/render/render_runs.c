@@ -251,16 +251,47 @@ static void store_run(Render *r, const Run *run, int depth)
     render_indent(r, depth);
     if (!given)
         render_then(r, run->gate, depth);
-    sb_printf(r->sb, "igrt_%s_to(a%lld + ", first->dtype == INGOT_F32 ? "four" : "eight",
+    bool rounded = true;
+    for (int i = 0; i < run->n; i++)
+        rounded &= render_rounded_here(r, run->access[i]) != NULL;
+    sb_printf(r->sb, "igrt_%s_to(a%lld + ",
+              first->dtype == INGOT_F32 ? "four"
+              : rounded                 ? "pairs"
+                                        : "eight",
               (long long)run->buffer->arg.i);
     render_expr(r, first->src[3]);
-    for (int i = 0; i < run->n; i++) {
+    for (int i = 0; i < run->n; i += rounded ? 2 : 1) {
         put(r, ", ");
-        render_stored_value(r, run->access[i]);
+        if (rounded)
+            render_pair_of_16(r, run->access[i], run->access[i + 1]);
+        else
+            render_stored_value(r, run->access[i]);
     }
     put(r, ");\n");
     if (!given)
         render_end_then(r, depth);
+}
+
+/* Of what a row has one of, by the first of its items alone. */
+static bool is_gated(const Node *store)
+{
+    return !node_is_const_i(store->src[1], 1);
+}
+
+static Node *only_of(const Run *run)
+{
+    int i = 0;
+    while (!run->access[i])
+        i++;
+    return run->access[i];
+}
+
+static bool is_of_run(const Run *run, const Node *store)
+{
+    bool found = false;
+    for (int i = 0; i < run->elements; i++)
+        found |= run->access[i] == store;
+    return found;
 }
 
 int render_runs_of_stores(Render *r, const Stmt *s, int left)
@@ -277,15 +308,18 @@ int render_runs_of_stores(Render *r, const Stmt *s, int left)
         if (s[count].kind != STMT_STORE)
             break;
         whole = s[count].store == STORE_ONE && n->nsrc == 4 && n->src[0]->op == OP_BUFFER &&
-                n->src[0]->arg.i < r->narg && run_for(r, &run, &nrun, n, 3);
+                n->src[0]->arg.i < r->narg && (run_for(r, &run, &nrun, n, 3) || is_gated(n));
         nstore++;
     }
     r->stored = s + count; /* others are as they are */
     while (count && s[count - 1].kind == STMT_LET)
         count--;
-    for (int i = 0; i < nrun; i++)
-        whole = whole && run[i].n == run[i].elements;
-    if (!whole)
+    bool any = false;
+    for (int i = 0; i < nrun; i++) {
+        any |= run[i].n == run[i].elements;
+        whole &= run[i].n == run[i].elements || (run[i].n == 1 && is_gated(only_of(&run[i])));
+    }
+    if (!whole || !any)
         return 0;
     for (int i = 0; i < count; i++)
         if (s[i].kind == STMT_LET && !is_named(r, s[i].node)) {
@@ -293,6 +327,14 @@ int render_runs_of_stores(Render *r, const Stmt *s, int left)
             render_statement(r, &s[i]);
         }
     for (int i = 0; i < nrun; i++)
-        store_run(r, &run[i], s->depth);
+        if (run[i].n == run[i].elements)
+            store_run(r, &run[i], s->depth);
+    for (int i = 0; i < count; i++) {
+        bool stored = s[i].kind == STMT_LET || node_is_const_i(s[i].node->src[1], 0);
+        for (int j = 0; j < nrun && !stored; j++)
+            stored = run[j].n == run[j].elements && is_of_run(&run[j], s[i].node);
+        if (!stored)
+            render_statement(r, &s[i]);
+    }
     return count;
 }

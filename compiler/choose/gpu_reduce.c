@@ -452,16 +452,16 @@ static int last_of_reduces(const Nest *n, const View *v)
     return last;
 }
 
-/* Each group has so many rows along this axis, and one along others. */
-static bool bind_rows(Nest *n, const View *v, int inner, int64_t each)
+/* Each group has so many rows along this axis, of which an item has `run`, and one along others. */
+static bool bind_rows(Nest *n, const View *v, int inner, int64_t each, int64_t run)
 {
     for (int i = 0; i < v->nrange; i++) {
         int axis = nest_root(n, v->range[i]);
         if (n->axis[axis].extent == 1 || !is_of_reduces(v, v->range[i]))
             continue;
-        if (axis == inner && each > 1 && n->axis[axis].extent % each == 0) {
-            int at = in_grid(n, axis, each);
-            if (at < 0 || !nest_opt(n, OPT_BIND, n->axis[at].name, BOUND_LANE))
+        if (axis == inner && each > 1 && n->axis[axis].extent % (each * run) == 0) {
+            const int at = in_grid(n, axis, each * run);
+            if (at < 0 || lanes_of(n, at, each, run, true) < 0)
                 return false;
         } else if (!bind_rest(n, v, v->range[i])) {
             return false;
@@ -539,13 +539,15 @@ static bool lies_in_pieces(const Nest *n, const View *v, Node *range, int64_t ru
     return good;
 }
 
-/* And all that is written? */
+/* And all that is written, but for what a row has one of? */
 static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *bytes)
 {
     bool good = true;
     for (int i = 0; i < v->nstore && good; i++) {
         int64_t stride;
         const int size = dtype_info[v->store[i]->src[2]->dtype].bytes;
+        if (access_move(n->k->c, v->store[i], range).kind == MOVE_NONE)
+            continue;
         *bytes = size < *bytes ? size : *bytes;
         good = access_stride(n->k, v->store[i], range, &stride) && stride == 1;
     }
@@ -561,8 +563,7 @@ static int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s
     const Machine *m = &n->target->machine;
     Node *along = walked_range(v);
     int bytes = 4;
-    if (!m->units || m->access != 2 * MOST_RUN || !along || v->nstore > 1 ||
-        s->rows < TOGETHER * m->processors)
+    if (!m->units || m->access != 2 * MOST_RUN || !along || s->rows < TOGETHER * m->processors)
         return 1;
     bool good =
         stored_in_pieces(n, v, along, &bytes) && lies_in_pieces(n, v, along, MOST_RUN, &bytes);
@@ -579,6 +580,9 @@ static int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s
     int64_t items = *lanes;
     while (items > m->warp && extent % (items * run))
         items -= m->warp;
+    if (extent % (items * run)) /* most of them, the last warp in part */
+        for (items = *lanes; 2 * items > *lanes && extent % (items * run);)
+            items--;
     if (items < m->warp || extent % (items * run))
         return 1;
     *lanes = items;
@@ -598,6 +602,28 @@ static bool bind_pieces(Nest *n, const Node *r, int64_t lanes, int64_t run, int6
     }
     return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) &&
            bind_lanes(n, nest_last_split(n)->outer, warp);
+}
+
+/* Columns of sums that fill a GPU, of which all that is read lies side by side: an item takes 16
+ * bytes of a line, elements of so many columns; 1: it cannot. *each: columns' lanes of a group. */
+static int64_t pieces_of_columns(const Nest *n, const View *v, const ReducedRows *s, int axis,
+                                 int64_t *each)
+{
+    enum { MOST_LANES = 8 };
+    const Machine *m = &n->target->machine;
+    Node *range = axis < 0 ? NULL : n->k->axes[axis].range;
+    int bytes = 4;
+    if (!m->units || !range || s->walked || s->rows < TOGETHER * m->processors ||
+        !lies_in_pieces(n, v, range, m->access / 2, &bytes) || (bytes != 2 && bytes != 4))
+        return 1;
+    const int64_t run = m->access / bytes;
+    int64_t lanes = MOST_LANES;
+    while (lanes > BESIDE && s->rows / (lanes * run) < 2 * m->processors)
+        lanes /= 2;
+    if (range_extent(range) % (lanes * run))
+        return 1;
+    *each = lanes;
+    return run;
 }
 
 /* The terms of rows in the lanes. */
@@ -624,11 +650,19 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
             bound = 1;
     if (beside >= 0 && s.rows >= TOGETHER * m->processors && each < sector_along(n, v, beside))
         each = sector_along(n, v, beside);
-    while (2 * items <= n->target->machine.items &&
+    const int64_t columns = pieces_of_columns(n, v, &s, beside, &each);
+    while (columns == 1 && 2 * items <= n->target->machine.items &&
            s.terms > (s.rows == 1 && m->units ? LEAST_LOADS : m->loads) * (items / each))
         items *= 2;
+    if (s.walked && beside < 0 && m->units && s.terms > TOGETHER * TOGETHER * (items / each))
+        each = 1; /* of a long row an item keeps so many pieces, of as many elements */
     int64_t pieces = items / each;
-    const int64_t run = s.walked && beside < 0 ? pieces_of_rows(n, v, &s, &pieces) : 1;
+    int64_t run = s.walked && beside < 0 ? pieces_of_rows(n, v, &s, &pieces) : 1;
+    if (run == 1 && each > 1 && s.walked && beside < 0) { /* a row for itself can be divided? */
+        pieces = items;
+        run = pieces_of_rows(n, v, &s, &pieces);
+        each = run > 1 ? 1 : each;
+    }
     for (int i = 0; i < v->nreduce; i++) {
         int64_t lanes = run == 1 ? bind_terms(n, v->reduce[i], items / each, warp)
                         : bind_pieces(n, v->reduce[i], pieces, run, warp) ? pieces
@@ -639,7 +673,8 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     }
     if (run > 1 && !nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, walked_range(v))].name, run))
         return false;
-    if (bound < m->warp / 2 || !bind_rows(n, v, inner, each) || (beside >= 0 && !order_lanes(n)))
+    if (bound < m->warp / 2 || !bind_rows(n, v, inner, each, columns) ||
+        (beside >= 0 && !order_lanes(n)))
         return false;
     /* of few groups all others are free */
     if ((s.rows == 1 || (beside >= 0 && s.rows / each <= m->processors)) && m->units &&

@@ -418,6 +418,13 @@ Node *node_where(Context *c, Node *cond, Node *a, Node *b)
     return node_alu(c, OP_WHERE, a->dtype, 3, (Node *[]){cond, a, b});
 }
 
+/* Is every number of type d one of type wide? */
+static bool float_holds(ingot_dtype wide, ingot_dtype d)
+{
+    return wide == INGOT_F64 ? d == INGOT_F32 || d == INGOT_F16 || d == INGOT_BF16
+                             : wide == INGOT_F32 && (d == INGOT_F16 || d == INGOT_BF16);
+}
+
 Node *node_cast(Context *c, Node *n, ingot_dtype d)
 {
     if (n->dtype == d)
@@ -426,6 +433,9 @@ Node *node_cast(Context *c, Node *n, ingot_dtype d)
     if (n->rank == 0 && n->op == OP_CAST && n->src[0]->dtype == INGOT_INDEX &&
         n->dtype == INGOT_I64 && dtype_is_int(d))
         return node_cast(c, n->src[0], d);
+    if (n->rank == 0 && n->op == OP_CAST && !n->arg.i && n->src[0]->dtype == d &&
+        float_holds((ingot_dtype)n->dtype, d))
+        return n->src[0];
     if (n->rank == 0 && n->op == OP_CONST) {
         if (dtype_is_int(n->dtype) || n->dtype == INGOT_INDEX || n->dtype == INGOT_BOOL) {
             if (!dtype_is_float(d) && d != INGOT_BOOL && dtype_info[d].kind != 'c' &&

@@ -151,6 +151,49 @@ static bool goes_on(Sched *s, Node *n, Node *const *uses)
     return later;
 }
 
+/* The one value of a row that t, an element of it, is made of beside what is stored, no more of
+ * that than t itself. NULL: there is more. */
+static Node *one_of_row(Sched *s, Node *t)
+{
+    const unsigned rows = info_of(s, t)->rows;
+    Node *one = NULL;
+    double bytes = 0;
+    for (uint32_t i = 0; i < t->nsrc; i++) {
+        Node *x = t->src[i];
+        if (x->dtype == INGOT_INDEX || uniform(x))
+            continue;
+        Node *stored = x; /* which may be widened */
+        while (stored->op == OP_CAST && is_computed(s, stored))
+            stored = stored->src[0];
+        if (!is_computed(s, stored))
+            bytes += node_bytes(x);
+        else if (one || x->op != OP_EXPAND || expanded_axes(x) != rows)
+            return NULL;
+        else
+            one = x->src[0];
+    }
+    return s->target->gpu && op_is_alu(t->op) && rows && one && one->op == OP_REDUCE &&
+                   bytes <= node_bytes(t)
+               ? one
+               : NULL;
+}
+
+/* A GPU's kernels that read t read the row and that value, if no cache has t anyway. */
+static Node *reduced_of_row(Sched *s, Node *t)
+{
+    return node_bytes(t) > s->target->machine.level[0].bytes ? one_of_row(s, t) : NULL;
+}
+
+/* It is, or is made of, what the kernel that goes along the row stores for readers that do not. */
+static bool leaves_to_row(Sched *s, Node *n, Node *const *uses)
+{
+    Node *one = n->op == OP_REDUCE ? n : one_of_row(s, n);
+    if (!one || !is_made_by_row(s, one, uses))
+        return false;
+    info_of(s, one)->of_row = true;
+    return true;
+}
+
 /* Why n is stored; NULL: its readers compute it. */
 static const char *should_store(Sched *s, Node *const *order, int norder, Node *n,
                                 Node *const *uses)
@@ -189,7 +232,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         return NULL;
     Readers r = readers_of(s, n, uses);
     if (i->has_reduce && i->rows && !r.rows)
-        return "a reduce over rows, with readers that do not go along the rows";
+        return leaves_to_row(s, n, uses)
+                   ? NULL
+                   : "a reduce over rows, with readers that do not go along the rows";
     i->staged =
         !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n) ? i->rows : 0;
     if (i->staged)
@@ -204,8 +249,9 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
     if (s->target->gpu && r.rows) /* a group goes along the row once its items share its sums */
         again = false;
     if (again && !fusion_of_value(s, n, uses, &r, &i->cost_of))
-        return i->has_reduce ? "a reduce that would be computed again where it is read"
-                             : "computing it again where it is read costs more than memory";
+        return n->op == OP_REDUCE && leaves_to_row(s, n, uses) ? NULL
+               : i->has_reduce ? "a reduce that would be computed again where it is read"
+                               : "computing it again where it is read costs more than memory";
     if (r.kernels > 1 && is_looked_up(s, n))
         return looked_up;
     const bool of_row = s->target->gpu && r.rows && i->rows; /* its sums are those of the row */
@@ -389,6 +435,8 @@ static void record(Sched *s, Node *n)
     choice |= i->instead || (given && given->stored);
     if (!s->plan->values || op_info[n->op].cls == CONTROL || n->dtype == INGOT_INDEX || i->constant)
         return;
+    if (i->beside && !i->in_rows) /* the kernel that goes along its row stores it again */
+        return;
     if (!i->stored && !(choice && i->needed))
         return;
     ValueChoice *c = value_record(s->plan, n);
@@ -457,34 +505,6 @@ static void bound_size(Sched *s, Node *const *order, Node *t)
             return;
         store_as(s, order, x, info_of(s, t)->order, "one kernel would become huge");
     }
-}
-
-/* The one value of a row that t, an element of it, is made of beside what is stored, no more of
- * that than t itself: a GPU's kernels that read t read the row and that value, if no cache has t
- * anyway. NULL: there is more. */
-static Node *reduced_of_row(Sched *s, Node *t)
-{
-    const unsigned rows = info_of(s, t)->rows;
-    Node *one = NULL;
-    double bytes = 0;
-    for (uint32_t i = 0; i < t->nsrc; i++) {
-        Node *x = t->src[i];
-        if (x->dtype == INGOT_INDEX || uniform(x))
-            continue;
-        Node *stored = x; /* which may be widened */
-        while (stored->op == OP_CAST && is_computed(s, stored))
-            stored = stored->src[0];
-        if (!is_computed(s, stored))
-            bytes += node_bytes(x);
-        else if (one || x->op != OP_EXPAND || expanded_axes(x) != rows)
-            return NULL;
-        else
-            one = x->src[0];
-    }
-    return s->target->gpu && op_is_alu(t->op) && rows && one && one->op == OP_REDUCE &&
-                   bytes <= node_bytes(t) && node_bytes(t) > s->target->machine.level[0].bytes
-               ? one
-               : NULL;
 }
 
 /* What is stored where t would be: what is narrow; what t repeats the elements of; an operand of a
@@ -647,7 +667,7 @@ void fuse(Sched *s, int n, Node **order)
         Info *f = info_of(s, order[i]);
         f->needed = f->in_rows = f->sums_rows = f->by_blocks = f->spared = f->once = f->instead =
             false;
-        f->sums_again = f->again = f->kept = false;
+        f->sums_again = f->again = f->kept = f->of_row = false;
         f->row_of = f->beside = NULL;
         f->cut = f->several = f->looked_up = false;
     }

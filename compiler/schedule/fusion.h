@@ -81,6 +81,8 @@ bool is_row_of_few(Sched *, Node *, Node *const *uses);
 /* beside_rows.c: on GPUs, what a row has one of and several kernels compute is stored by the first
  * one. */
 void store_beside_rows(Sched *, int n, Node *const *order, Node *const *uses);
+/* May a kernel that goes along its rows store it for readers that do not? */
+bool is_made_by_row(Sched *, Node *, Node *const *uses);
 
 /* cast_side.c: of a value and what it is widened to. */
 bool is_for_dot(const Sched *, Node *wide);

@@ -85,7 +85,7 @@ static Node *copy_node(NestCopy *q, Node *n)
     }
     default: break;
     }
-    if (op_is_alu(n->op) && n->op != OP_CAST)
+    if (op_is_alu(n->op) && (n->op != OP_CAST || (!n->arg.i && src[0]->op == OP_CAST)))
         return node_with(c, n, src);
     return node_make(c, n->op, n->dtype, n->arg, (int)n->nsrc, src, 0, NULL);
 }

@@ -216,6 +216,7 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
                 mark_root(s, t->op == OP_COPY ? copied_value(s, t, &from) : t->src[j]);
     }
     fuse(s, w.n, w.order);
+    order_beside_rows(s, w.n, w.order);
     find_homes(s, w.n, w.order);
     for (int i = 0; i < n && dest; i++) /* only an update's own dest is where its operand lies */
         for (Node *t = results[i]; dest[i].buffer && (t->op == OP_UPDATE || t->op == OP_CONCAT);

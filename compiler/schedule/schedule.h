@@ -62,6 +62,7 @@ typedef struct {
      * they have one of is stored; and by whose kernel, beside its own result */
     bool sums_again, again, kept;
     const Node *row_of, *beside;
+    bool of_row;  /* beside_rows.c: the kernel of elements of its row shall store it for others */
     bool spared;  /* --fuse all: it would be stored otherwise */
     bool instead; /* what it is made of was stored in its place */
     bool once;    /* and some kernel computes it already */
@@ -120,6 +121,8 @@ static inline Info *info_of(Sched *s, const Node *n)
 
 /* fuse.c: of the `n` nodes of a block in topological order, mark those to store. */
 void fuse(Sched *, int n, Node **order);
+/* beside_rows.c: what reads a value that the kernel of a later one stores comes behind that. */
+void order_beside_rows(Sched *, int n, Node **order);
 
 /* attention.c: are rows of this sum, and all that is made of them up to another sum, to stay in the
  * kernel of the latter? */

@@ -254,6 +254,7 @@ typedef struct {
     int64_t *pitch;   /* by what is walked: in the place; 0: it does not move with it */
     int64_t row;      /* from part to part */
     int64_t parts;    /* that its terms are in */
+    int64_t places;   /* with those that have nothing: items join a few of them at a time */
     Node *part;       /* the item's */
     Node *once;       /* of items that would write the same one does; or NULL */
     bool joins;       /* neighbours join what they have */
@@ -374,6 +375,20 @@ static void join_parts(NewShare *m, int level, Node *first, int64_t step, int64_
     }
 }
 
+/* The first items write places behind those of all, too. */
+static void store_nothing(NewShare *m, int staged, Node *at)
+{
+    Lower *q = m->q;
+    const ingot_dtype d = (ingot_dtype)q->staged[staged].value->dtype;
+    Node *none = monoid_identity(q->c, (ingot_reduce_op)reduce_monoid(m->n), d);
+    Node *gate = both(q, m->once, below(q, m->part, m->places - m->parts));
+    if (q->staged[staged].elements < m->places * m->row)
+        q->staged[staged].elements = m->places * m->row;
+    vec_push(q->a, m->store, m->nstore,
+             place_store(q, q->nest->nstage + staged, gate, none,
+                         idx_add(q->c, at, idx(q->c, m->parts * m->row))));
+}
+
 /* What an item has of the results that the axes now say: of its own terms, above level 0 of some of
  * the parts. */
 static void store_state(NewShare *m, int level, int64_t parts)
@@ -404,6 +419,8 @@ static void store_state(NewShare *m, int level, int64_t parts)
         Node *s = place_store(q, q->nest->nstage + staged, gate ? gate : node_bool(q->c, true),
                               state[i], at);
         vec_push(q->a, m->store, m->nstore, s);
+        if (!level && m->places > m->parts)
+            store_nothing(m, staged, at);
     }
 }
 
@@ -568,6 +585,27 @@ static Node *joined_at(NewShare *m, Node *at)
     return one.state[part];
 }
 
+/* As many as there are parts, or a few more, so that an item never joins many. */
+static int64_t joined_places(const NewShare *m)
+{
+    int64_t places = m->parts;
+    bool few = reduce_size(m->n) != 1 || m->p->t.ranks;
+    while (!few) {
+        int64_t left = places;
+        while (left > MOST_JOINED) {
+            int64_t joined = MOST_JOINED;
+            while (left % joined)
+                joined--;
+            if (joined == 1)
+                break;
+            left /= joined;
+        }
+        few = left <= MOST_JOINED;
+        places += !few;
+    }
+    return places;
+}
+
 Node *lower_shared(Lower *q, Piece *p, Node *n)
 {
     NewShare m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
@@ -591,7 +629,9 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
         p->own = true;
         as_items(&m);
         take_part(&m);
+        m.places = joined_places(&m);
         fill(&m, 0, m.parts);
+        m.s->parts = m.places;
         for (int level = 1; m.s->parts > MOST_JOINED; level++) {
             int64_t joined = MOST_JOINED;
             while (m.s->parts % joined)
