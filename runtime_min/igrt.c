@@ -37,8 +37,9 @@ igrt_status igrt_config_check(const igrt_config *config, size_t arena_bytes, siz
         return IGRT_ERR_CONFIG;
     if (config->threads > 1 && !config->parallel_for)
         return IGRT_ERR_CONFIG;
-    if (config->comm && (!config->comm->all_reduce || config->comm->rank < 0 ||
-                         config->comm->rank >= config->comm->size))
+    const igrt_comm *comm = config->comm;
+    if (comm &&
+        ((!comm->all_reduce && !comm->all_reduce_in) || comm->rank < 0 || comm->rank >= comm->size))
         return IGRT_ERR_CONFIG;
     const igrt_memory arena = {config->arena, config->arena_bytes};
     const igrt_status status = check_block(&arena, arena_bytes, arena_align);

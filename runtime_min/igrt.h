@@ -178,13 +178,19 @@ typedef struct igrt_memory {
 } igrt_memory;
 
 /* The processes that share a run, each with a context of its own: of models that were compiled for
- * several (docs/devices.md). host/igrt_mpi.h has one. */
+ * several (docs/devices.md). host/igrt_mpi.h has one for the target c, host/igrt_nccl.h one for
+ * cuda. Of the two functions, a bundle needs that of its target. All processes call it in the same
+ * order. Not 0: it failed. */
 typedef struct igrt_comm {
     int rank, size; /* which of them this is, from 0; how many there are */
     /* data[i] becomes the sum of what all processes have there, added in the order of their ranks:
-     * the same bits in each. Not 0: it failed. All processes call it in the same order. */
+     * the same bits in each. */
     int (*all_reduce)(void *user, void *data, size_t count, igrt_dtype dtype);
     void *user;
+    /* CUDA: the sum, or the mean, of what lies in the GPU's memory: put into the stream (CUstream),
+     * which may be recording a graph. The same bits in each process. */
+    int (*all_reduce_in)(void *user, void *data, size_t count, igrt_dtype dtype, int mean,
+                         void *stream);
 } igrt_comm;
 
 /*

@@ -9,7 +9,7 @@ igrt_status igrt_comm_reduce(const igrt_config *config, void *data, size_t count
     const igrt_comm *comm = config->comm;
     if (!comm || comm->size < 2)
         return IGRT_OK;
-    if (mean && dtype != IGRT_F32 && dtype != IGRT_F64)
+    if (!comm->all_reduce || (mean && dtype != IGRT_F32 && dtype != IGRT_F64))
         return IGRT_ERR_COMM;
     if (comm->all_reduce(comm->user, data, count, dtype))
         return IGRT_ERR_COMM;

@@ -400,14 +400,21 @@ void bundle_ports(Bundle *b)
                    &b->out_group, "output");
 }
 
-/* The host's part of a GPU's run is over long before its steps are. */
+/* A communicator takes part in a run on a processor, or in the one stream of a GPU of NVIDIA's. */
 static void refuse_processes(Bundle *b, int nplan, Plan *const *plan)
 {
-    for (int i = 0; i < nplan && b->target->gpu; i++)
-        if (plan_of_processes(plan[i]))
+    const bool cuda = !strcmp(b->target->name, "cuda");
+    for (int i = 0; i < nplan && b->target->gpu; i++) {
+        if (plan_of_processes(plan[i]) && !cuda)
             bundle_fail(b, INGOT_UNSUPPORTED,
-                        "%s: --processes: for the target c so far, and this is '%s'", b->source,
-                        b->target->name);
+                        "%s: --processes: for the targets c and cuda so far, and this is '%s'",
+                        b->source, b->target->name);
+        else if (plan_of_processes(plan[i]) && b->p->ndevice > 1)
+            bundle_fail(b, INGOT_UNSUPPORTED,
+                        "%s: --processes with --devices: a process has one GPU; start one process "
+                        "for each",
+                        b->source);
+    }
 }
 
 static void prepare(Bundle *b, int nplan, Plan *const *plan)

@@ -178,7 +178,7 @@ static void need_own(Bundle *b, FileList *list)
     if (b->gpu && gpu_aside_marks(b))
         need(b, list, "igrt_aside.c");
     if (bundle_of_processes(b))
-        need(b, list, "igrt_comm.c");
+        need(b, list, b->gpu ? "igrt_comm_cuda.c" : "igrt_comm.c");
     if (bundle_asks_machine(b))
         need(b, list, "igrt_cpu.c");
 }
@@ -186,8 +186,10 @@ static void need_own(Bundle *b, FileList *list)
 /* Of host/: the file of states is for models that have some, --chat for those of language. */
 static bool wants_host_file(const Bundle *b, const char *name)
 {
-    if (!strcmp(name, "host/igrt_mpi.h"))
+    if (!strcmp(name, b->gpu ? "host/igrt_nccl.h" : "host/igrt_mpi.h"))
         return bundle_of_processes(b);
+    if (!strcmp(name, b->gpu ? "host/igrt_mpi.h" : "host/igrt_nccl.h"))
+        return false;
     if (!strcmp(name, "host/driver_chat.c"))
         return b->c->vocabulary != NULL;
     return bundle_has_states(b) ||

@@ -412,6 +412,18 @@ void gpu_copy(Writer *w, const Step *s)
     sb_puts(&w->sb, "));\n");
 }
 
+/* Of a copy of what this process has: what all of them make of it. */
+void gpu_all_reduce(Writer *w, const Step *s)
+{
+    indent(w);
+    sb_puts(&w->sb, "TRY(igrt_cu_all_reduce(gpu, ctx->config.comm, ");
+    gpu_copy_place(w, s, 0);
+    sb_puts(&w->sb, ", (size_t)");
+    print_expr(&w->sb, w->b, s->elements);
+    sb_printf(&w->sb, ", IGRT_%s, %d));\n", dtype_enum(s->bufs[0]->dtype),
+              collective_of(s->collective).kind == ALL_MEAN);
+}
+
 void gpu_call_inputs(Writer *w, const Step *s)
 {
     for (int i = 0; i < s->call->n_in; i++)

@@ -460,7 +460,7 @@ static void run_includes(StrBuf *sb, const Bundle *b)
     else if (b->p->ndevice > 1)
         sb_puts(sb, "#include \"igrt_devices.h\"\n");
     if (plan_of_processes(b->p))
-        sb_puts(sb, "#include \"igrt_comm.h\"\n");
+        sb_printf(sb, "#include \"igrt_comm%s.h\"\n", b->gpu ? "_cuda" : "");
     if (b->nkernel)
         sb_printf(sb, "#include \"%s_kernels.h\"\n", b->name);
     if (b->mode == WEIGHTS_ARRAY)

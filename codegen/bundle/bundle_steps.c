@@ -432,7 +432,9 @@ static void step_copy(Writer *w, const Step *s)
     const Buffer *dst = s->bufs[0], *src = s->bufs[1];
     if (b->gpu) {
         gpu_copy(w, s);
-        profile_line(w, s, "copy");
+        if (s->collective)
+            gpu_all_reduce(w, s);
+        profile_line(w, s, s->collective ? "all_reduce" : "copy");
         return;
     }
     indent(w);

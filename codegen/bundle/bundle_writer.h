@@ -102,6 +102,7 @@ const char *gpu_device(const Bundle *, int device);
 const char *gpu_arena(const Bundle *, int device);
 void gpu_kernel(Writer *, const Step *);
 void gpu_copy(Writer *, const Step *);
+void gpu_all_reduce(Writer *, const Step *);
 void gpu_call_inputs(Writer *, const Step *);
 void gpu_call_outputs(Writer *, const Step *);
 bool gpu_on_host(const Buffer *); /* a condition that the host knows anyway */

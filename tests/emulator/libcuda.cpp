@@ -90,6 +90,11 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
     return enqueue(stream, [=] { memset((void *)(uintptr_t)to, value, bytes); });
 }
 
+int cuLaunchHostFunc(void *stream, void (*does)(void *), void *with)
+{
+    return enqueue(stream, [=] { does(with); });
+}
+
 /* What they ask for is in the driver's reference: addresses and strides of 16 bytes, lines of at
  * most what is swizzled. */
 static bool is_map(gpu::Map &m, int type, unsigned rank, const void *memory, const uint64_t *extent,
