@@ -59,6 +59,10 @@ bool can_lay_out(const Kernel *k, const View *v, const Buffer *const *bufs, cons
         if (bufs[arg]->kind == BUF_WEIGHT || (k->args[arg].read && k->args[arg].written) ||
             (j < 0 && !covers(k, access)))
             return false;
+        /* parts that lie apart: of results that weights have, not of pixels */
+        for (int i = 0; i < v->nfactor && m.stride != 1; i++)
+            if (depends_on(v->factor[i], lanes) && !free[v->factor[i]->src[0]->arg.i])
+                return false;
         for (int i = 0; i < v->nload; i++) {
             Move other = access_move(k->c, v->load[i], lanes);
             if (v->load[i]->src[0]->arg.i == arg && other.kind == MOVE_AXIS && other.axis != m.axis)
@@ -264,7 +268,8 @@ static bool is_place(const Kernel *k, const Node *range)
 static void copy_turned(const Step *s, const Nest *nest, const View *v, Node *access, Node *lanes,
                         Layout *l)
 {
-    const int arg = (int)access->src[0]->arg.i, axis = access_move(nest->k->c, access, lanes).axis;
+    const Move move = access_move(nest->k->c, access, lanes);
+    const int arg = (int)access->src[0]->arg.i, axis = move.axis;
     int64_t block = 0;
     for (int j = 0; j < v->nfactor; j++)
         if (v->factor[j] == access)
@@ -277,7 +282,9 @@ static void copy_turned(const Step *s, const Nest *nest, const View *v, Node *ac
         layout_in_panels(l, s->bufs[arg]->rank, axis, access_move(nest->k->c, access, terms).axis,
                          block);
     else
-        layout_put_last(l, s->bufs[arg]->rank, axis);
+        layout_put_last_by(
+            l, s->bufs[arg]->rank, axis,
+            access->op == OP_STORE && moves_by_parts(nest->k, access, move) ? move.stride : 1);
 }
 
 /* Operands and result whose lanes are not contiguous are to be copied; k is the step's, or a copy

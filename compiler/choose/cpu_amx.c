@@ -566,6 +566,13 @@ static bool lay_out(const Nest *n, const Buffer *const *bufs, const TileBlock *b
     return true;
 }
 
+static void put_results_last(Kernel *k, Node *store, Node *lanes)
+{
+    KernelArg *a = &k->args[store->src[0]->arg.i];
+    const Move m = access_move(k->c, store, lanes);
+    layout_put_last_by(&a->layout, a->rank, m.axis, moves_by_parts(k, store, m) ? m.stride : 1);
+}
+
 /* Does all lie well then? */
 static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy)
 {
@@ -581,9 +588,7 @@ static bool fits(Arena *a, const Nest *n, const Layout *want, const Layout *copy
     int64_t stride;
     for (int j = 0; j < v.nstore; j++) /* it is copied if it does not lie so */
         if (!access_stride(k, v.store[j], lanes, &stride) || stride != 1)
-            layout_put_last(&k->args[v.store[j]->src[0]->arg.i].layout,
-                            k->args[v.store[j]->src[0]->arg.i].rank,
-                            access_move(k->c, v.store[j], lanes).axis);
+            put_results_last(k, v.store[j], lanes);
     bool good = !nest_check(n);
     for (int i = 0; i < k->narg; i++)
         k->args[i].layout = was[i];

@@ -110,17 +110,19 @@ static bool is_weight(const Layouts *x, const Step *s, const Node *factor)
  * vector, before the groups, each of which reads its own. */
 static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const Target *t)
 {
+    enum { WEIGHTS, ALONG, PARTS };
     Context *c = s->kernel->c;
     Node *best = NULL;
     int64_t best_extent = 0;
     bool best_shares = false;
-    for (int pass = 0; pass < 2 && !best;
-         pass++) /* first those that run over constants, whose layout is free */
+    /* first those that run over constants, whose layout is free; last of these those whose results
+     * are parts of an axis, which are copied */
+    for (int pass = 0; pass <= PARTS && !best; pass++)
         for (int i = 0; i < v->nrange; i++) {
             Node *r = v->range[i];
             int64_t extent;
             bool counted = const_extent(r, &extent);
-            if (!counted && pass) /* of run time: what is innermost already stays so */
+            if (!counted && pass == ALONG) /* of run time: what is innermost already stays so */
                 best = NULL;
             if (!counted || extent < 4)
                 continue;
@@ -128,6 +130,7 @@ static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const 
             for (int j = 0; j < v->nstore; j++) {
                 Move store = access_move(c, v->store[j], r);
                 good &= (store.kind == MOVE_AXIS && store.stride == 1) ||
+                        (pass == PARTS && moves_by_parts(s->kernel, v->store[j], store)) ||
                         (store.kind == MOVE_NONE && j > 0) || /* what a row has one of */
                         interleaved(s->kernel, v->store[j], r);
             }
@@ -136,15 +139,15 @@ static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const 
                 good &= m.kind != MOVE_MIXED && (m.kind == MOVE_NONE || m.stride == 1);
                 weight |= m.kind == MOVE_AXIS && is_weight(x, s, v->factor[j]);
             }
-            if (!good || (!pass && !weight))
+            if (!good || (pass != ALONG && !weight))
                 continue;
             const bool shares =
                 t->machine.lanes && extent >= t->machine.lanes && !each_by_itself(v, r);
             /* without weights: the last one, which is innermost already; of a sum over rows and
              * more rather one that fills a vector */
             const bool rows = v->dot && v->dot->nsrc > 2;
-            if (pass ? !rows || shares >= best_shares
-                     : (shares == best_shares ? extent > best_extent : shares)) {
+            if (pass == ALONG ? !rows || shares >= best_shares
+                              : (shares == best_shares ? extent > best_extent : shares)) {
                 best = r;
                 best_extent = extent;
                 best_shares = shares;

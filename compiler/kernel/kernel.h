@@ -38,6 +38,9 @@ bool moves_with(Arena *, Node *value, Node *range);
 bool *moving(Arena *, Node *const *order, int n, Node *range);
 Move access_move(Context *, Node *access, Node *range);
 bool access_stride(const Kernel *, Node *access, Node *range, int64_t *stride);
+/* lanes.c: does it move from part to part of an axis, which has whole ones (channels of results
+ * whose channels and pixels are one axis)?  layout_put_last_by() lays these side by side. */
+bool moves_by_parts(const Kernel *, const Node *access, Move);
 /* Or that of neighbours in a block, where the layout has the range in blocks of whole vectors of so
  * many lanes. */
 bool vector_stride(const Kernel *, Node *access, Node *range, int64_t lanes, int64_t *stride);

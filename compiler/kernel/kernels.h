@@ -52,6 +52,8 @@ LayoutStorage layout_storage_of(const Layout *, int rank, const int64_t *dims);
 int layout_storage(const Layout *, int rank, const int64_t *dims, int64_t *storage);
 /* That axis innermost, the others as they were, if there is room. */
 void layout_put_last(Layout *, int rank, int axis);
+/* Every `stride`-th element of that axis innermost, where it has whole parts of so many. */
+void layout_put_last_by(Layout *, int rank, int axis, int64_t stride);
 /* dst[layout(coords)] = src[coords] for a dense src of constant dims; what is of no element is
  * zero. rows (or NULL) gives the elements of one coordinate after the other of the first axis, in
  * place of src; all of them at once for 0 if there are no axes besides it. */

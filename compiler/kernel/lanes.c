@@ -195,6 +195,14 @@ static bool takes_ramps(const Kernel *k, Node *t, Node *range)
     return true;
 }
 
+bool moves_by_parts(const Kernel *k, const Node *access, Move m)
+{
+    const KernelArg *a = &k->args[access->src[0]->arg.i];
+    int64_t size;
+    return m.kind == MOVE_AXIS && m.stride > 1 && a->rank < INGOT_MAX_RANK &&
+           idx_value(a->dims[m.axis], &size) && size % m.stride == 0;
+}
+
 /* Whether all that depends on range can be computed in its lanes.  Conditions in memory are so
  * beside floats; what is made of conditions and integers alone C compilers do by bytes.  Buffers in
  * `free` (by argument) may be laid out as this needs, and `moves` counts other accesses whose
@@ -245,7 +253,8 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
             m.kind == MOVE_MIXED) /* of several axes that are stored as one */
             continue;
         if (free && free[t->src[0]->arg.i] && !(apart && t->op == OP_LOAD)) {
-            if (m.stride != 1 && !interleaved(k, t, range))
+            if (m.stride != 1 && !interleaved(k, t, range) &&
+                !(t->op == OP_STORE && moves_by_parts(k, t, m)))
                 return false;
             continue;
         }
@@ -256,7 +265,7 @@ bool fits_lanes(Arena *a, const Kernel *k, Node *range, int64_t lanes, const boo
         }
         if ((known && stride == 1) || (free && interleaved(k, t, range)))
             continue;
-        if (m.stride != 1 || !free)
+        if (!free || (m.stride != 1 && !(t->op == OP_STORE && moves_by_parts(k, t, m))))
             return false;
         ++*moves;
     }

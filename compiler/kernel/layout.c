@@ -145,6 +145,16 @@ void layout_put_last(Layout *l, int rank, int axis)
     op->perm.axis[n] = (int8_t)axis;
 }
 
+void layout_put_last_by(Layout *l, int rank, int axis, int64_t stride)
+{
+    if (stride == 1 || l->n + 2 > (int)(sizeof l->op / sizeof *l->op)) {
+        layout_put_last(l, rank, axis);
+        return;
+    }
+    l->op[l->n++] = (LayoutOp){.kind = LAYOUT_SPLIT, .axis = (int8_t)axis, .a = stride};
+    layout_put_last(l, rank + 1, axis);
+}
+
 static int64_t storage_elements(const LayoutStorage *s)
 {
     const bool cut = s->cut.blocks >= 0;
