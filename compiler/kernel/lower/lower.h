@@ -91,6 +91,11 @@ typedef struct {
         int64_t parts;
         int64_t
             pitch; /* from group to group of a cluster, whose parts are left; 0: there are none */
+        struct Joint { /* what stands before those: parts that the group itself has */
+            Node *filled;
+            int level;
+            int64_t parts;
+        } group;
         struct Joined { /* what was read of it, by where it lies */
             Node *at, *state[MAX_STATE];
         } * joined;
@@ -222,6 +227,8 @@ Node *rows_terms(Lower *, Piece *, Node *);
 /* The same of what others join with their parts: of rows in blocks, made to what is known of the
  * whole row. */
 Node *rows_part(Lower *, Piece *, Node *);
+/* e^(own - all), of a maximum that others have more for; 1 where there is nothing at all. */
+Node *rows_factor(Lower *, Node *greatest, Node *own, Node *all);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
 
@@ -239,6 +246,8 @@ int lower_inner_loops(const Lower *, const Piece *, const Node *, Node **range, 
 /* Does BIND share the terms of this reduce among the items of a group? What it is then. */
 bool lower_is_shared(const Lower *, const Node *);
 Node *lower_shared(Lower *, Piece *, Node *);
+/* The same of what a group of a cluster has itself. */
+Node *lower_shared_group(Lower *, Piece *, Node *);
 /* A store that only those items do for which this holds. */
 Node *lower_store_only(Lower *, Node *store, Node *only);
 /* Before the loops are named; is the axis one that the items walk over; axes become what the walk

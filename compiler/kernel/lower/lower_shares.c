@@ -18,7 +18,9 @@
  *
  * Groups of a cluster may have parts as well (BIND cluster, of rows in registers).  What a group
  * has joined goes to a place that all of them read, they meet, and each walks over a share of their
- * results.
+ * results.  Sums of e^(x - the greatest x) are joined as the group's own greatest has them, and
+ * whoever reads those of several groups scales them: so groups meet once, for the greatest and the
+ * sums.
  *
  * The order in which terms are joined is that of the opts. */
 #include <string.h>
@@ -246,7 +248,7 @@ void shares_walk(Lower *q, Piece *p)
 /* ---- the place ------------------------------------------------------------------------------- */
 
 /* A sum in the making. */
-typedef struct {
+typedef struct NewShare {
     Lower *q;
     Piece *p;
     Node *n;
@@ -258,9 +260,14 @@ typedef struct {
     Node *part;       /* the item's */
     Node *once;       /* of items that would write the same one does; or NULL */
     bool joins;       /* neighbours join what they have */
+    bool of_group;    /* what the group itself has is read */
     bool written_out; /* parts are joined without a loop */
     Node **store;
     int nstore;
+    /* What a group of a cluster has summed is scaled where others read it: the greatest that its
+     * terms have subtracted, and that of all groups; or NULL. */
+    const struct NewShare *greatest;
+    Node *of_all;
 } NewShare;
 
 static Node *below(Lower *q, Node *x, int64_t end)
@@ -341,7 +348,8 @@ static Node *load_part(NewShare *m, int level, int value, Node *part, Node *at)
     int staged = place_of(m, level, value), dtype = q->staged[staged].value->dtype;
     Arg number = {.i = q->nest->k->narg + q->nest->nstage + staged};
     Node *place = node_make(q->c, OP_BUFFER, dtype, number, 0, NULL, 0, NULL);
-    place = node_make(q->c, OP_AFTER, dtype, number, 2, (Node *[]){place, m->s->filled}, 0, NULL);
+    Node *filled = m->of_group ? m->s->group.filled : m->s->filled;
+    place = node_make(q->c, OP_AFTER, dtype, number, 2, (Node *[]){place, filled}, 0, NULL);
     const int64_t pitch = q->staged[staged].ranks ? m->s->pitch : m->row;
     at = idx_add(q->c, idx_mul(q->c, part, idx(q->c, pitch)), at);
     return node_make(q->c, OP_LOAD, dtype, (Arg){0}, 3,
@@ -350,8 +358,15 @@ static Node *load_part(NewShare *m, int level, int value, Node *part, Node *at)
 
 static void load_state(NewShare *m, int level, Node *part, Node *at, Node **state)
 {
+    const NewShare *of = m->greatest;
     for (int i = 0; i < (int)reduce_size(m->n); i++)
         state[i] = load_part(m, level, i, part, at);
+    if (!of)
+        return;
+    NewShare greatest = *of;
+    Node *own = load_part(&greatest, of->s->level, 0, part, offset(m->q, m->p, of->pitch));
+    state[0] = node_alu2(m->q->c, OP_MUL, (ingot_dtype)m->n->dtype, state[0],
+                         rows_factor(m->q, of->n, own, m->of_all));
 }
 
 /* The state of `count` parts, `first` and every step-th. */
@@ -606,7 +621,8 @@ static int64_t joined_places(const NewShare *m)
     return places;
 }
 
-Node *lower_shared(Lower *q, Piece *p, Node *n)
+/* Where parts lie, and what the group has of them. */
+static NewShare share_of(Lower *q, Piece *p, Node *n)
 {
     NewShare m = {.q = q, .p = p, .n = n, .s = shared_of(q, p, n)};
     m.pitch = NEWN(q->a, int64_t, p->nwalk + 1);
@@ -621,33 +637,73 @@ Node *lower_shared(Lower *q, Piece *p, Node *n)
         }
     if (m.row > 1) /* odd: what items of several parts write lies in different banks */
         m.row |= 1;
-    if (!m.s->filled) {
-        size_t bytes = (size_t)q->nest->naxis * sizeof *p->at;
-        Node **at = NEWN(q->a, Node *, q->nest->naxis + 1);
-        const Piece outside = *p;
-        memcpy((void *)at, (void *)p->at, bytes);
-        p->own = true;
-        as_items(&m);
-        take_part(&m);
-        m.places = joined_places(&m);
-        fill(&m, 0, m.parts);
-        m.s->parts = m.places;
-        for (int level = 1; m.s->parts > MOST_JOINED; level++) {
-            int64_t joined = MOST_JOINED;
-            while (m.s->parts % joined)
-                joined--;
-            if (joined == 1)
-                break;
-            fill(&m, level, m.s->parts / joined);
-        }
-        if (p->t.ranks)
-            fill_ranks(&m);
-        memcpy((void *)p->at, (void *)at, bytes);
-        p->own = outside.own;
-        p->element = outside.element;
-        p->line = outside.line;
-        p->copy = outside.copy;
-        p->column = outside.column;
+    if (m.s->filled)
+        return m;
+    size_t bytes = (size_t)q->nest->naxis * sizeof *p->at;
+    Node **at = NEWN(q->a, Node *, q->nest->naxis + 1);
+    const Piece outside = *p;
+    memcpy((void *)at, (void *)p->at, bytes);
+    p->own = true;
+    as_items(&m);
+    take_part(&m);
+    m.places = joined_places(&m);
+    fill(&m, 0, m.parts);
+    m.s->parts = m.places;
+    for (int level = 1; m.s->parts > MOST_JOINED; level++) {
+        int64_t joined = MOST_JOINED;
+        while (m.s->parts % joined)
+            joined--;
+        if (joined == 1)
+            break;
+        fill(&m, level, m.s->parts / joined);
+    }
+    m.s->group = (struct Joint){m.s->filled, m.s->level, m.s->parts};
+    memcpy((void *)p->at, (void *)at, bytes);
+    p->own = outside.own;
+    p->element = outside.element;
+    p->line = outside.line;
+    p->copy = outside.copy;
+    p->column = outside.column;
+    return m;
+}
+
+/* What all groups of the cluster have, if there is one. */
+static void share_with_others(NewShare *m)
+{
+    Piece *p = m->p;
+    size_t bytes = (size_t)m->q->nest->naxis * sizeof *p->at;
+    Node **at = NEWN(m->q->a, Node *, m->q->nest->naxis + 1);
+    if (!p->t.ranks || m->s->pitch)
+        return;
+    memcpy((void *)at, (void *)p->at, bytes);
+    fill_ranks(m);
+    memcpy((void *)p->at, (void *)at, bytes);
+}
+
+Node *lower_shared_group(Lower *q, Piece *p, Node *n)
+{
+    Node *state[MAX_STATE];
+    if (!p->t.ranks)
+        return lower_shared(q, p, n);
+    NewShare m = share_of(q, p, n);
+    m.of_group = m.written_out = true;
+    join_parts(&m, m.s->group.level, idx(q->c, 0), 1, m.s->group.parts, offset(q, p, m.pitch),
+               state);
+    return state[reduce_part(n)];
+}
+
+Node *lower_shared(Lower *q, Piece *p, Node *n)
+{
+    bool good = true;
+    NewShare m = share_of(q, p, n), greatest;
+    share_with_others(&m);
+    Node *shift = p->t.ranks && p->t.along && reduce_monoid(n) != INGOT_REDUCE_MAX
+                      ? row_shift(q->nest, q->k, n->src[0], &good)
+                      : NULL;
+    if (shift) {
+        m.of_all = lower_shared(q, p, shift);
+        greatest = share_of(q, p, shift);
+        m.greatest = &greatest;
     }
     return joined_at(&m, offset(q, p, m.pitch));
 }

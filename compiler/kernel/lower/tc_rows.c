@@ -601,8 +601,15 @@ static Node *outer_product(Lower *q, Piece *p, Node *n)
     return outer_product(q, p, n);
 }
 
+Node *rows_factor(Lower *q, Node *greatest, Node *own, Node *all)
+{
+    all = greatest_or_zero(q, greatest, all);
+    own = node_alu2(q->c, OP_SUB, (ingot_dtype)own->dtype, own, all);
+    return node_alu1(q->c, OP_EXP, (ingot_dtype)own->dtype, own);
+}
+
 /* Of blocks of a row a warp has some, and a greatest of its own: what it has summed is multiplied
- * as if it had known that of all. */
+ * as if it had known that of its group. */
 Node *rows_part(Lower *q, Piece *p, Node *n)
 {
     bool good = true;
@@ -615,11 +622,9 @@ Node *rows_part(Lower *q, Piece *p, Node *n)
     Node *sum = rows_terms(q, p, n), *shift = row_shift(q->nest, q->k, n->src[0], &good);
     if (!shift)
         return sum;
-    Node *own = rows_part(q, p, shift),
-         *all = greatest_or_zero(q, shift, lower_shared(q, p, shift));
-    own = node_alu2(q->c, OP_SUB, (ingot_dtype)own->dtype, own, all);
+    Node *own = rows_part(q, p, shift), *of_group = lower_shared_group(q, p, shift);
     return node_alu2(q->c, OP_MUL, (ingot_dtype)sum->dtype, sum,
-                     node_alu1(q->c, OP_EXP, (ingot_dtype)own->dtype, own));
+                     rows_factor(q, shift, own, of_group));
 }
 
 /* What items share is joined from what each has of it: of a line that a lane has once.  In a block
