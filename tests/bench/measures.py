@@ -137,8 +137,18 @@ def cpu(o):
 
 # ---- a GPU, beside PyTorch -----------------------------------------------------------------------
 
-IMAGES = ("resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "densenet121", "vit_b_16")
-TOKENS = {"bert_base": 128, "gpt2": 64}
+IMAGES = (
+    "resnet18",
+    "resnet50",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "efficientnet_b0",
+    "densenet121",
+    "vit_b_16",
+    "unet",
+)
+TOKENS = {"bert_base": 128, "minilm": 128, "gpt2": 64}
+SMALL = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}  # minilm
 
 
 def settled(torch, net, x):
@@ -156,6 +166,39 @@ def settled(torch, net, x):
     return net.eval()
 
 
+def unet(torch):
+    """Four scales of 32 to 256 channels, two convolutions each, on the way down and up; a class for
+    each pixel."""
+    nn, widths = torch.nn, (32, 64, 128, 256)
+
+    def pair(of, to):
+        def one(n):
+            return [nn.Conv2d(n, to, 3, padding=1, bias=False), nn.BatchNorm2d(to), nn.ReLU()]
+
+        return nn.Sequential(*one(of), *one(to))
+
+    class UNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down = nn.ModuleList(map(pair, (3, *widths), widths))
+            self.up = nn.ModuleList(
+                nn.ConvTranspose2d(2 * n, n, 2, stride=2) for n in widths[-2::-1]
+            )
+            self.joined = nn.ModuleList(pair(2 * n, n) for n in widths[-2::-1])
+            self.pool, self.last = nn.MaxPool2d(2), nn.Conv2d(widths[0], 2, 1)
+
+        def forward(self, x):
+            kept = []
+            for block in self.down:
+                x = block(self.pool(x) if kept else x)
+                kept.append(x)
+            for up, block, side in zip(self.up, self.joined, kept[-2::-1]):
+                x = block(torch.cat([side, up(x)], 1))
+            return self.last(x)
+
+    return UNet()
+
+
 def torch_network(torch, name, precision, batch):
     """A network with random weights, on the GPU, and its input."""
     kind = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[precision]
@@ -164,12 +207,14 @@ def torch_network(torch, name, precision, batch):
         import torchvision
 
         x = torch.rand(batch, 3, 224, 224).cuda()
-        net = settled(torch, getattr(torchvision.models, name)().cuda(), x)
+        net = unet(torch) if name == "unet" else getattr(torchvision.models, name)()
+        net = settled(torch, net.cuda(), x)
         return net.to(kind), x.to(kind)
     import transformers
 
-    if name == "bert_base":
-        net = transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False)
+    if name in ("bert_base", "minilm"):
+        config = transformers.BertConfig(**(SMALL if name == "minilm" else {}))
+        net = transformers.BertModel(config, add_pooling_layer=False)
         words = net.config.vocab_size
     else:
         net = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
