@@ -55,13 +55,38 @@ static Node *lone_range(const View *v, Node *factor, Node *other)
     return count == 1 ? lone : NULL;
 }
 
+static void swap_ranges(JoinedAxis *p, int i, int j)
+{
+    Node *r = p->range[i];
+    const char *name = p->of[i];
+    p->range[i] = p->range[j];
+    p->of[i] = p->of[j];
+    p->range[j] = r;
+    p->of[j] = name;
+}
+
+/* The axis along which results lie side by side becomes the last one; false: none of these is
+ * it. */
+static bool side_by_side_last(const Kernel *k, const View *v, JoinedAxis *p)
+{
+    int64_t stride;
+    for (int i = 0; i < p->n; i++) {
+        const bool counts = range_extent(p->range[i]) != 1 || i + 1 == p->n;
+        if (!counts || !access_stride(k, v->store[0], p->range[i], &stride) || stride != 1)
+            continue;
+        for (; i + 1 < p->n; i++)
+            swap_ranges(p, i, i + 1);
+        return true;
+    }
+    return false;
+}
+
 /* The axis along which results lie side by side is one of columns; what both operands move with are
  * others, and so are axes whose extent only the run knows, beside some that are constant: groups
  * count them, and blocks are as if they were not there. An operand that moves with nothing else
  * (a prompt's tokens) is rows of its upper bound, whose blocks the run counts. */
 static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product *p)
 {
-    int64_t stride;
     for (int i = 0; i < v->nrange; i++) {
         Node *r = v->range[i];
         bool a = depends_on(x, r), b = depends_on(y, r);
@@ -82,24 +107,12 @@ static bool take_apart(const Kernel *k, const View *v, Node *x, Node *y, Product
             return false;
     if (!p->rows.n || !p->columns.n || !p->terms.n)
         return false;
-    Node *last = p->columns.range[p->columns.n - 1];
-    if (access_stride(k, v->store[0], last, &stride) && stride == 1)
+    if (side_by_side_last(k, v, &p->columns))
         return true;
-    last = p->rows.range[p->rows.n - 1];
     JoinedAxis rows = p->rows;
     p->rows = p->columns;
     p->columns = rows;
-    return access_stride(k, v->store[0], last, &stride) && stride == 1;
-}
-
-static void swap_ranges(JoinedAxis *p, int i, int j)
-{
-    Node *r = p->range[i];
-    const char *name = p->of[i];
-    p->range[i] = p->range[j];
-    p->of[i] = p->of[j];
-    p->range[j] = r;
-    p->of[j] = name;
+    return side_by_side_last(k, v, &p->columns);
 }
 
 /* The terms that lie side by side in an operand, whose layout is given, are last. */
@@ -476,31 +489,53 @@ static bool pick_block(const Extents *e, const Product *p, const Target *t, bool
     return true;
 }
 
+/* The axis of a weight that moves with a range is last; at: where each of its axes is. */
+static void put_last(const Nest *n, Node *x, Node *range, int rank, int *at, Layout *l)
+{
+    const Move m = access_move(n->k->c, x, range);
+    if (m.kind != MOVE_AXIS)
+        return;
+    const int was = at[m.axis];
+    layout_put_last(l, rank, was);
+    for (int i = 0; i < rank; i++)
+        at[i] -= at[i] > was;
+    at[m.axis] = rank - 1;
+}
+
+/* Do the axes follow each other in an operand as they are joined, if it moves with them at all? */
+static bool lies_joined(const Kernel *k, Node *x, const JoinedAxis *p)
+{
+    int64_t stride, inner;
+    for (int i = p->n - 1; i > 0; i--)
+        if (!access_stride(k, x, p->range[i], &inner) ||
+            !access_stride(k, x, p->range[i - 1], &stride) ||
+            stride != inner * range_extent(p->range[i]))
+            return false;
+    return true;
+}
+
 /* Weights lie as their terms follow each other, those of a row or column side by side, and rows
  * begin at multiples of 16 bytes. Terms of one axis stay where they are, unless the unit takes them
- * no other way, or word by word. */
+ * no other way, or word by word. Columns of several axes (of a transposed convolution channels, of
+ * each place of a window) lie as they are joined. */
 static void lay_out(const Nest *n, const View *v, const Buffer *const *bufs, const Product *p,
                     Layout *want)
 {
-    const JoinedAxis *terms = &p->terms;
+    const JoinedAxis *terms = &p->terms, *columns = &p->columns;
     const bool whole = dtype_info[p->unit->a].bytes != 2;
     for (int i = 0; i < v->nfactor; i++) {
-        int arg = (int)v->factor[i]->src[0]->arg.i;
+        Node *x = v->factor[i];
+        const int arg = (int)x->src[0]->arg.i, rank = bufs[arg]->rank;
         if (bufs[arg]->kind != BUF_WEIGHT)
             continue;
         int at[INGOT_MAX_RANK]; /* an axis of the buffer, after what has been put last so far */
-        for (int j = 0; j < bufs[arg]->rank; j++)
+        for (int j = 0; j < rank; j++)
             at[j] = j;
-        for (int j = 0; j < terms->n && (terms->n > 1 || whole); j++) {
-            Move m = access_move(n->k->c, v->factor[i], terms->range[j]);
-            if (m.kind != MOVE_AXIS)
-                continue;
-            const int was = at[m.axis];
-            layout_put_last(&want[arg], bufs[arg]->rank, was);
-            for (int x = 0; x < bufs[arg]->rank; x++)
-                at[x] -= at[x] > was;
-            at[m.axis] = bufs[arg]->rank - 1;
-        }
+        const bool moves = depends_on(x, columns->range[0]) && !lies_joined(n->k, x, columns);
+        for (int j = 0; j < columns->n && moves; j++)
+            put_last(n, x, columns->range[j], rank, at, &want[arg]);
+        for (int j = 0; j < terms->n && (terms->n > 1 || whole); j++)
+            put_last(n, x, terms->range[j], rank, at, &want[arg]);
         pitch_weight(bufs[arg], n->target, &want[arg]);
     }
 }
@@ -678,6 +713,12 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
     return true;
 }
 
+/* Are there so many columns that memory decides, and not what of a fragment is empty? */
+static bool fills(const Target *t, int64_t columns)
+{
+    return columns >= (int64_t)t->machine.processors * t->machine.group;
+}
+
 bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
 {
     const Kernel *k = (*nest)->k;
@@ -714,7 +755,10 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             terms = sat_mul(terms, range_extent(p.terms.range[j]));
         for (int j = 0; j < p.others.n; j++)
             others = sat_mul(others, mma_least(p.others.range[j]));
-        if (rows < p.unit->m / 2 || columns < p.unit->n || 2 * terms < p.unit->k)
+        const bool of_weights = bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT,
+                   of_data = bufs[y->src[0]->arg.i]->kind != BUF_WEIGHT;
+        if ((rows < p.unit->m / 2 && !(of_weights && of_data && fills((*nest)->target, columns))) ||
+            columns < p.unit->n || 2 * terms < p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
         order_rows(k, x, &p.rows);

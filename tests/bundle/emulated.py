@@ -202,6 +202,22 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
 
 
+def larger(ingot, work):
+    """Windows beside each other of fewer pixels, and two classes of each pixel: few channels of
+    many places, the results' last axis."""
+    nodes = [
+        ("Conv", ["x", "v"], "p"),
+        ("Relu", ["p"], "q"),
+        ("ConvTranspose", ["q", "w"], "r", {"strides": [2, 2]}),
+        ("Conv", ["r", "u"], "y"),
+    ]
+    shapes = ("v", (64, 64, 1, 1)), ("w", (64, 32, 2, 2)), ("u", (2, 32, 1, 1))
+    weights = [(name, some(*shape) / 8) for name, shape in shapes]
+    made = [("x", H, [2, 64, 18, 16])], nodes, ("y", H, [2, 2, 36, 32]), weights
+    wanted = ["igrt_wgmma64_dot_f16<0, 1>", "MASK i1 16"]
+    return beside(ingot, work, "larger", "two", made, 2e-3, wanted)
+
+
 def short_stay(ingot, work, terms, columns, wanted):
     """Of so few terms that the places are those of several blocks."""
     nodes = [("MatMul", ["x", "w"], "p"), ("Add", ["p", "z"], "q"), ("Relu", ["q"], "y")]

@@ -52,6 +52,7 @@ try:
         emulate,
         errors,
         gelu,
+        larger,
         no_keys,
         places,
         programs,
@@ -88,6 +89,7 @@ def products(ingot, work):
             2e-3,
             ["igrt_mma_dot_f16("],
         ),
+        larger(ingot, work),
         beside(
             ingot,
             work,
@@ -377,6 +379,7 @@ def windows(ingot, work):
             2e-3,
             ["igrt_window_4(", "igrt_wgmma64_dot_f16<"],
         ),
+        larger(ingot, work),
         beside(
             ingot,
             work,
