@@ -271,7 +271,7 @@ IGRT_INT_UNSIGNED(u64, uint64_t, uint64_t, uint64_t)
 /* ---- float arithmetic -------------------------------------------------------------------- */
 
 /* NaN if either operand is NaN; of two equal operands (0 and -0 too) the second; on NVIDIA's GPUs 0
- * of the latter. */
+ * is greater than -0. */
 IGRT_INLINE float igrt_max_f32(float x, float y)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -286,8 +286,14 @@ IGRT_INLINE float igrt_max_f32(float x, float y)
 
 IGRT_INLINE float igrt_min_f32(float x, float y)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+    return least;
+#else
     const float z = x < y ? x : y; /* an instruction, and a branch that is rarely taken */
     return x != x ? x : z;
+#endif
 }
 
 IGRT_INLINE double igrt_max_f64(double x, double y)

@@ -25,10 +25,10 @@
 #define CUDA_WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
 
 /* Fields of Language. */
-#define CUDA_FAMILY                                                                          \
-    C_FAMILY, .type = c_device_type, .group = "(int)blockIdx.x", .item = "(int)threadIdx.x", \
-              .barrier = "__syncthreads();", .quotient = true, .unroll = "#pragma unroll",   \
-              .work_item = {"(int)" CUDA_WORK_ITEM, CUDA_WORK_ITEM}, .float_suffix = "f",    \
-              .together = c_together, .runs = true
+#define CUDA_FAMILY                                                                                \
+    C_FAMILY, .type = c_device_type, .group = "(int)blockIdx.x", .item = "(int)threadIdx.x",       \
+              .barrier = "__syncthreads();", .quotient = true, .unroll = "#pragma unroll",         \
+              .assume = "__builtin_assume", .work_item = {"(int)" CUDA_WORK_ITEM, CUDA_WORK_ITEM}, \
+              .float_suffix = "f", .together = c_together, .runs = true
 
 #endif

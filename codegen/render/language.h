@@ -102,6 +102,7 @@ struct Language {
      * item among them, and of the lowest bit of `left`; or NULL */
     const char *ballot, *item_of_warp, *lowest_left;
     const char *unroll; /* before a loop: it is to be straight-line; or NULL */
+    const char *assume; /* called with what is known to hold; or NULL */
 
     const CWords *c; /* of the C family; NULL: it is no such language */
 };

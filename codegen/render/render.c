@@ -418,6 +418,20 @@ static bool counts_down(Render *r, Node *range)
     return r->k->backward || render_last_first(r, range);
 }
 
+/* Compilers lose the bounds of what is counted down, and then look whether elements are there that
+ * always are: __builtin_assume(i2_o >= 0 && i2_o <= 13); */
+static void within(Render *r, Node *range, int depth)
+{
+    render_indent(r, depth);
+    sb_printf(r->sb, "%s(", r->lang->assume);
+    render_expr(r, range);
+    put(r, " >= 0 && ");
+    render_expr(r, range);
+    put(r, " <= ");
+    render_expr(r, idx_sub(r->k->c, range->src[0], idx(r->k->c, 1)));
+    put(r, ");\n");
+}
+
 /* The axes with this binding out of the number in `name`, of which they take what they are from;
  * the outermost is the last. */
 static void axes_of_number(Render *r, Bound bound, const char *name, int depth, bool narrow)
@@ -440,6 +454,8 @@ static void axes_of_number(Render *r, Bound bound, const char *name, int depth, 
         sb_printf(r->sb, "%s /= ", name);
         render_expr(r, s->node->src[0]);
         put(r, ";\n");
+        if (r->lang->assume && r->k->backward && bound != BOUND_NOT)
+            within(r, s->node, depth);
     }
 }
 

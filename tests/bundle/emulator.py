@@ -367,7 +367,7 @@ def windows(ingot, work):
             beside(ingot, work, name, target, WINDOWS, 3e-3, ["igrt_cluster_give<", text])
             for name, target, text in (
                 ("cluster", "cuda:sm_90a", "igrt_mma_b_two_"),
-                ("backward", "small_cache", " - group %"),
+                ("backward", "small_cache", "__builtin_assume(i"),
             )
         ),
         beside(

@@ -19,6 +19,11 @@
 #define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_assume(holds) \
+    do {                        \
+        if (!(holds))           \
+            __builtin_trap();   \
+    } while (0)
 
 struct uint2 {
     uint32_t x, y;

@@ -12,6 +12,7 @@
  *     add(cast.f32(and(shr(x, s), 15)), -8)                ->    digit(x, s), with mask 15, less 8
  *     cast.f32(and(shl(x, s), 0xff000000))                 ->    top-byte(x, s)
  *     shl(and(shr(x, 2), 3), 4) of bytes                   ->    and(shl(x, 2), 48)
+ *     max.f16(cast.f16(x), 0)                              ->    cast.f16(max.f32(x, 0))  (on GPUs)
  *     load.bool, store.bool in lanes                       ->    those of bytes, 0 or 1
  *
  * A renderer writes these nodes and the interpreter of linear IR runs them: neither looks for what
@@ -260,6 +261,26 @@ static Node *moved_bits(const Decompose *q, const Node *n)
     return alu(c, OP_AND, x, x, node_const_i(c, type, mask), NULL);
 }
 
+/* The greater or lesser of a rounded number and of one that rounding leaves as it is (a ReLU, a
+ * Clip), n, or NULL is given: it is rounded afterwards, with what is to be stored, to the same
+ * bits. (What is rounded to -0 is lesser than 0 before, but is not then.) */
+static Node *rounded_last(const Decompose *q, const Node *n)
+{
+    Context *c = q->k->c;
+    const bool narrow = n->dtype == INGOT_F16 || n->dtype == INGOT_BF16;
+    if (!q->gpu || !narrow || (n->op != OP_MAX && n->op != OP_MIN) || n->src[1]->op != OP_CONST ||
+        q->uses[n->src[0]->id] != 1)
+        return NULL;
+    const Node *cast = q->fresh[n->src[0]->id];
+    const double bound = node_float(n->src[1]);
+    if (cast->op != OP_CAST || cast->arg.i || cast->src[0]->dtype != INGOT_F32 ||
+        !isfinite(bound) || (bound == 0 && (n->op == OP_MIN || signbit(bound))))
+        return NULL;
+    Node *x = cast->src[0];
+    x = alu(c, (Op)n->op, x, x, node_const_f(c, INGOT_F32, bound), NULL);
+    return node_make(c, OP_CAST, (ingot_dtype)n->dtype, (Arg){0}, 1, &x, 0, NULL);
+}
+
 /* A condition in memory is a byte, in lanes a mask: n, rebuilt, loads or stores it. */
 static Node *byte_of_condition(const Decompose *q, Node *n)
 {
@@ -311,6 +332,7 @@ static void decompose_tile(Arena *a, const Kernel *k, bool gpu, Tile *tile)
         made = made ? made : digit(&q, x);
         made = made ? made : top_byte(&q, x);
         made = made ? made : moved_bits(&q, x);
+        made = made ? made : rounded_last(&q, x);
         q.fresh[x->id] = made ? made : byte_of_condition(&q, rebuilt(&q, a, x));
     }
     for (int i = 0; i < tile->nstore; i++)
