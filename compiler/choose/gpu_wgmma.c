@@ -308,22 +308,31 @@ static void let_stay(Nest **nest, const Extents *e, const Tall *b)
         *nest = tried;
 }
 
+static bool tile(Nest **nest, const Product *p, const Extents *e, const Tall *b)
+{
+    Nest *tiled = nest_clone(*nest);
+    const char *outer;
+    const bool good = block_opts(tiled, p, e, b, &outer) && mma_stage(&tiled, outer, b->depth);
+    if (good) {
+        let_next_begin(tiled, e, b);
+        let_stay(&tiled, e, b);
+    }
+    nest_free(good ? *nest : tiled);
+    if (good)
+        *nest = tiled;
+    return good;
+}
+
+/* If a block does not suit what lies around it, the next best is tried. */
 bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double cycles)
 {
     Tall b = {0};
     const Target *t = (*nest)->target;
     const int nth = t->nth ? t->nth - 1 - MMA_MOST_NTH : 0;
-    if (nth < 0 || !pick_block(e, p->unit, t, &b, t->nth ? INFINITY : cycles, nth))
-        return false;
-    Nest *tiled = nest_clone(*nest);
-    const char *outer;
-    const bool good = block_opts(tiled, p, e, &b, &outer) && mma_stage(&tiled, outer, b.depth);
-    if (good)
-        let_next_begin(tiled, e, &b);
-    if (good)
-        let_stay(&tiled, e, &b);
-    nest_free(good ? *nest : tiled);
-    if (good)
-        *nest = tiled;
+    bool good = false;
+    for (int i = nth;
+         i >= 0 && !good && pick_block(e, p->unit, t, &b, t->nth ? INFINITY : cycles, i);
+         i = t->nth ? -1 : i + 1)
+        good = tile(nest, p, e, &b);
     return good;
 }
