@@ -75,13 +75,27 @@ static Run *run_for(Render *r, Run **runs, int *n, Node *access, int first)
 
 /* ---- loads ---------------------------------------------------------------------------------- */
 
+/* Does the item that loads it, and no other, write it after that? Then all of a run may be loaded
+ * before any of it is written. */
+static bool is_in_place(const Render *r, const Node *n)
+{
+    bool found = false;
+    for (int i = 0; i < r->l.n && !found; i++) {
+        const Stmt *s = &r->l.stmt[i];
+        const Node *store = s->kind == STMT_STORE && s->store == STORE_ONE ? s->node : NULL;
+        found = store && store->nsrc == 4 && store->src[0] == n->src[0] &&
+                store->src[3] == n->src[2] && store->src[1] == n->src[1];
+    }
+    return found && !r->l.tile->tc;
+}
+
 static bool is_run_load(const Render *r, const Node *n)
 {
     const int64_t arg = n->src[0]->op == OP_BUFFER ? n->src[0]->arg.i : r->narg;
     if (!r->lang->runs && !kernel_takes_image(r->of, arg))
         return false;
-    return n->nsrc == 3 && arg < r->narg && !r->k->args[arg].written && !n->arg.i &&
-           !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n);
+    return n->nsrc == 3 && arg < r->narg && (!r->k->args[arg].written || is_in_place(r, n)) &&
+           !n->arg.i && !r->l.vector[n->id] && !r->l.fragment[n->id] && !copy_base(r->l.tile, n);
 }
 
 /* Finds all loads of a value. */

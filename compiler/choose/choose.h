@@ -106,6 +106,10 @@ bool choose_run_opts(Nest *, const Buffer *const *bufs, Layout *want);
 /* Does the load go along the range element by element, from a multiple of `run` on? Weights may be
  * laid so (*lay_out). */
 bool goes_along(const Nest *, Node *load, Node *range, int64_t run, bool *lay_out);
+/* gradient_layout.c: along which axis the result of s lies as its only reader wants it, or -1.
+ * fixed, weight: by buffer, whose layouts are given, and which weights are. */
+int axis_of_reader(Step *const *kernel, int n, const bool *fixed, const bool *weight,
+                   const Step *s);
 /* The same of several sums of the same loads, along an axis of their own. */
 bool choose_joint_sums(Nest *, const Buffer *const *bufs);
 /* gpu_reduce.c: along this axis lie few results, which are made of the same loads. */

@@ -10,13 +10,12 @@
 #include <string.h>
 
 #include "choose.h"
+#include "gpu_pieces.h"
 
 enum {
     MOST_COPIES = 4, /* of an item, along each */
-    TOGETHER = 8,    /* small ones in the place of one */
     LEAST_TERMS = 8, /* of a part */
-    LEAST_LOADS = 2, /* of an item for a row that is alone: all others wait for it */
-    BESIDE = 4       /* rows of a group whose terms lie side by side: memory moves by 32 bytes */
+    LEAST_LOADS = 2  /* of an item for a row that is alone: all others wait for it */
 };
 
 int in_grid(Nest *n, int axis, int64_t block)
@@ -272,7 +271,7 @@ void parts_layouts(const Nest *n, const View *v, const Buffer *const *bufs, int 
 
 /* Does some reduce move with it? Else it is the row that all items of a group walk over when they
  * know what they share. */
-static bool is_of_reduces(const View *v, Node *range)
+bool is_of_reduces(const View *v, Node *range)
 {
     for (int i = 0; i < v->nreduce; i++)
         if (depends_on(v->reduce[i], range))
@@ -386,7 +385,11 @@ bool parts_turned(Nest *n, const View *v)
     int64_t lanes = m->group / 2, sector;
     Node *stored = range_beside(n->k, v, v->store[0]);
     Node *read = stored ? read_across(n, v, stored, &sector) : NULL;
-    if (!read || v->nreduce || range_extent(read) % sector || !fills_with_sectors(n, v, sector))
+    if (!read || v->nreduce || range_extent(read) % sector)
+        return false;
+    if (!fills_with_sectors(n, v, sector)) /* with half of them, which one access reads? */
+        sector /= 2;
+    if (!fills_with_sectors(n, v, sector))
         return false;
     while (lanes > m->warp && lanes > range_extent(stored))
         lanes /= 2;
@@ -487,12 +490,6 @@ static bool order_lanes(Nest *n)
     return nest_opt(n, OPT_ORDER, order, 0);
 }
 
-/* Terms of one row, rows, and whether they are for results that walk over them. */
-typedef struct {
-    int64_t terms, rows;
-    bool walked;
-} ReducedRows;
-
 static ReducedRows rows_of(const Nest *n, const View *v)
 {
     ReducedRows s = {.terms = 1, .rows = 1};
@@ -507,123 +504,6 @@ static ReducedRows rows_of(const Nest *n, const View *v)
     for (uint32_t i = reduce_ranges(r); i < r->nsrc; i++)
         s.terms = sat_mul(s.terms, n->axis[nest_root(n, r->src[i])].most);
     return s;
-}
-
-/* ---- rows in pieces of 16 bytes ---------------------------------------------------------------
- */
-
-/* The range of results that the reduces do not move with, if there is one. */
-static Node *walked_range(const View *v)
-{
-    Node *along = NULL;
-    int n = 0;
-    for (int i = 0; i < v->nrange; i++)
-        if (range_extent(v->range[i]) != 1 && !is_of_reduces(v, v->range[i])) {
-            along = v->range[i];
-            n++;
-        }
-    return n == 1 ? along : NULL;
-}
-
-/* Does all that is read along the range lie side by side, in whole pieces? *bytes: of the narrowest
- * element. */
-static bool lies_in_pieces(const Nest *n, const View *v, Node *range, int64_t run, int *bytes)
-{
-    bool good = range_extent(range) > 0 && range_extent(range) % run == 0, lay_out;
-    for (int i = 0; i < v->nload && good; i++)
-        if (depends_on(v->load[i], range)) {
-            const int size = dtype_info[v->load[i]->dtype].bytes;
-            *bytes = size < *bytes ? size : *bytes;
-            good = goes_along(n, v->load[i], range, run, &lay_out) && !lay_out;
-        }
-    return good;
-}
-
-/* And all that is written, but for what a row has one of? */
-static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *bytes)
-{
-    bool good = true;
-    for (int i = 0; i < v->nstore && good; i++) {
-        int64_t stride;
-        const int size = dtype_info[v->store[i]->src[2]->dtype].bytes;
-        if (access_move(n->k->c, v->store[i], range).kind == MOVE_NONE)
-            continue;
-        *bytes = size < *bytes ? size : *bytes;
-        good = access_stride(n->k, v->store[i], range, &stride) && stride == 1;
-    }
-    return good;
-}
-
-/* Rows of one result that fill a GPU, of which all that is read and written lies side by side: an
- * item takes 16 bytes at a time, of elements of 2 bytes eight.  So many; 1: it cannot. *lanes:
- * items of a row. */
-static int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s, int64_t *lanes)
-{
-    enum { MOST_RUN = 8 };
-    const Machine *m = &n->target->machine;
-    Node *along = walked_range(v);
-    int bytes = 4;
-    if (!m->units || m->access != 2 * MOST_RUN || !along || s->rows < TOGETHER * m->processors)
-        return 1;
-    bool good =
-        stored_in_pieces(n, v, along, &bytes) && lies_in_pieces(n, v, along, MOST_RUN, &bytes);
-    const int64_t extent = range_extent(along);
-    for (int i = 0; i < v->nreduce && good; i++) {
-        const Node *r = v->reduce[i];
-        Node *terms = r->src[reduce_ranges(r)];
-        good = r->nsrc == reduce_ranges(r) + 1 && range_extent(terms) == extent &&
-               lies_in_pieces(n, v, terms, MOST_RUN, &bytes);
-    }
-    if (!good || (bytes != 2 && bytes != 4))
-        return 1;
-    const int64_t run = m->access / bytes;
-    int64_t items = *lanes;
-    while (items > m->warp && extent % (items * run))
-        items -= m->warp;
-    if (extent % (items * run)) /* most of them, the last warp in part */
-        for (items = *lanes; 2 * items > *lanes && extent % (items * run);)
-            items--;
-    if (items < m->warp || extent % (items * run))
-        return 1;
-    *lanes = items;
-    return run;
-}
-
-/* Items take turns along the terms, of a piece each. */
-static bool bind_pieces(Nest *n, const Node *r, int64_t lanes, int64_t run, int64_t warp)
-{
-    int at = nest_root(n, r->src[reduce_ranges(r)]);
-    if (n->axis[at].split >= 0) /* what a reduce before has as well */
-        return true;
-    if (n->axis[at].extent > lanes * run) {
-        if (!nest_opt(n, OPT_SPLIT, n->axis[at].name, lanes * run))
-            return false;
-        at = nest_last_split(n)->inner;
-    }
-    return nest_opt(n, OPT_SPLIT, n->axis[at].name, run) &&
-           bind_lanes(n, nest_last_split(n)->outer, warp);
-}
-
-/* Columns of sums that fill a GPU, of which all that is read lies side by side: an item takes 16
- * bytes of a line, elements of so many columns; 1: it cannot. *each: columns' lanes of a group. */
-static int64_t pieces_of_columns(const Nest *n, const View *v, const ReducedRows *s, int axis,
-                                 int64_t *each)
-{
-    enum { MOST_LANES = 8 };
-    const Machine *m = &n->target->machine;
-    Node *range = axis < 0 ? NULL : n->k->axes[axis].range;
-    int bytes = 4;
-    if (!m->units || !range || s->walked || s->rows < TOGETHER * m->processors ||
-        !lies_in_pieces(n, v, range, m->access / 2, &bytes) || (bytes != 2 && bytes != 4))
-        return 1;
-    const int64_t run = m->access / bytes;
-    int64_t lanes = MOST_LANES;
-    while (lanes > BESIDE && s->rows / (lanes * run) < 2 * m->processors)
-        lanes /= 2;
-    if (range_extent(range) % (lanes * run))
-        return 1;
-    *each = lanes;
-    return run;
 }
 
 /* The terms of rows in the lanes. */
@@ -651,13 +531,19 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
     if (beside >= 0 && s.rows >= TOGETHER * m->processors && each < sector_along(n, v, beside))
         each = sector_along(n, v, beside);
     const int64_t columns = pieces_of_columns(n, v, &s, beside, &each);
-    while (columns == 1 && 2 * items <= n->target->machine.items &&
+    int64_t pieces = 0;
+    int64_t run = beside < 0 ? pieces_of_terms(n, v, &s, &pieces) : 1;
+    if (run > 1)
+        each = items / pieces;
+    while (columns == 1 && run == 1 && 2 * items <= n->target->machine.items &&
            s.terms > (s.rows == 1 && m->units ? LEAST_LOADS : m->loads) * (items / each))
         items *= 2;
     if (s.walked && beside < 0 && m->units && s.terms > TOGETHER * TOGETHER * (items / each))
         each = 1; /* of a long row an item keeps so many pieces, of as many elements */
-    int64_t pieces = items / each;
-    int64_t run = s.walked && beside < 0 ? pieces_of_rows(n, v, &s, &pieces) : 1;
+    if (s.walked && beside < 0) {
+        pieces = items / each;
+        run = pieces_of_rows(n, v, &s, &pieces);
+    }
     if (run == 1 && each > 1 && s.walked && beside < 0) { /* a row for itself can be divided? */
         pieces = items;
         run = pieces_of_rows(n, v, &s, &pieces);
@@ -671,9 +557,10 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
             return false;
         bound = lanes;
     }
-    if (run > 1 && !nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, walked_range(v))].name, run))
+    if (run > 1 && s.walked &&
+        !nest_opt(n, OPT_UPCAST, n->axis[nest_root(n, walked_range(v))].name, run))
         return false;
-    if (bound < m->warp / 2 || !bind_rows(n, v, inner, each, columns) ||
+    if ((run == 1 && bound < m->warp / 2) || !bind_rows(n, v, inner, each, columns) ||
         (beside >= 0 && !order_lanes(n)))
         return false;
     /* of few groups all others are free */

@@ -284,6 +284,9 @@ static void vote_contractions(Layouts *x, const Target *t)
             vote(x, s, v.store[j], lanes, flops);
         for (int j = 0; j < v.nload; j++)
             vote(x, s, v.load[j], lanes, flops);
+        const int along = t->gpu ? axis_of_reader(x->kernel, x->n, x->fixed, x->weight, s) : -1;
+        if (along >= 0)
+            x->vote[s->bufs[v.store[0]->src[0]->arg.i]->id][along] += 2 * flops;
         /* the other operand is walked along the longest reduced axis */
         Node *longest = best_walked(&v, t);
         for (int j = 0; j < v.nfactor; j++) {

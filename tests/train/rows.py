@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Scores of many classes in a training step for CUDA: the kernel of their gradient reads each row once, and
-stores what the loss needs of it.
+stores what the loss needs of it. Sums of columns and the optimizer move 16 bytes at a time.
 
     rows.py --ingot build/ingot            kernels as C++ beside a stub of the driver (tests/emulator)
     rows.py --ingot build/ingot --device   on the GPU of this machine
@@ -31,7 +31,7 @@ except ModuleNotFoundError as e:
 ROWS, WIDTH, CLASSES, STEPS = 1152, 64, 8384, 2  # 1,048 pieces of 16 bytes, of 131 eights
 HIDDEN, TEXTS = 256, 8
 TARGET = "cuda:sm_90a"
-TRAIN = ["--train", "--loss", "cross_entropy:logits", "--optimizer", "sgd", "--class-axis", "-1"]
+TRAIN = ["--train", "--loss", "cross_entropy:logits", "--optimizer", "adamw", "--class-axis", "-1"]
 
 PROGRAM = r"""
 #include "model.h"
@@ -41,7 +41,7 @@ int main(void)
 {
     static model_ctx ctx;
     static int64_t ids[ROWS], target[ROWS];
-    static float loss, rate = 2.0f;
+    static float loss, rate = 3e-3f;
     const size_t bytes = (MODEL_ARENA_BYTES(1) + 4096) / 4096 * 4096;
     model_config config = {.struct_size = sizeof config, .arena = aligned_alloc(4096, bytes),
                            .arena_bytes = bytes};
@@ -181,6 +181,16 @@ def check_kernels(text):
     assert " in bf16" in head and "igrt_eight_at(" not in body, "a row is read again"
 
 
+def check_optimizer(text):
+    """Its states, written where they are read, come 16 bytes at a time; a gradient lies as they do."""
+    kernels = re.findall(r"/\* (k\d\d[^/]*\*/)(.*?)\n}\n", text, re.S)
+    words = [b for h, b in kernels if f"a0 in, out f32[{CLASSES},{WIDTH}]" in h]
+    assert len(words) == 1 and "igrt_four_at(a0 + " in words[0], words
+    up = [b for h, b in kernels if f"a0 in, out f32[{WIDTH},{HIDDEN}]" in h and " bf16[" in h]
+    at = {m for b in up for m in re.findall(r"\ba[023]\[(\w+)\]", b)}
+    assert len(up) == 1 and len(at) == 1, up
+
+
 def main():
     a = emulate.arguments()
     with tempfile.TemporaryDirectory(prefix="ingot_train_rows_") as at:
@@ -188,7 +198,9 @@ def main():
         check_columns(a, at / "columns")
         save_model(at / "model.onnx")
         got = results(a, TARGET, at, "--precision", "bf16", "--prefer", "time")
-        check_kernels((at / "cuda/model_kernels.cu").read_text())
+        text = (at / "cuda/model_kernels.cu").read_text()
+        check_kernels(text)
+        check_optimizer(text)
         want = results(a, "c", at)
         print("rows: losses", *got, "beside", *want)
         assert np.isfinite(want[:-1]).all() and np.isnan(want[-1]) and np.isnan(got[-1])
