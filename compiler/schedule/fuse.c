@@ -85,13 +85,22 @@ static bool stage_pays(Sched *s, Node *n)
            moves * MOVE_OPS * operation < again && bytes < again;
 }
 
+/* Is it looked up by what a run says, in a table, and computed from what is found there? */
+static bool is_from_table(Sched *s, Node *n)
+{
+    while (is_computed(s, n) && n->op != OP_GATHER && (op_is_alu(n->op) || is_move(n)))
+        n = n->src[0];
+    return n->op == OP_GATHER && n->src[0]->rank == 1 && !info_of(s, n->src[1])->constant;
+}
+
 /* Windows that are made of less, each of whose elements is read about once, as where they are
  * folded into what they are windows of (the gradient of a pool): checks of edges cost less than to
- * write and read it. Bytes that are only widened are no more than they were. */
+ * write and read it. Bytes that are only widened are no more than they were; and lanes cannot look
+ * numbers up: what did that in each window would have none. */
 static bool is_spread(Sched *s, Node *n, Node *const *uses)
 {
     enum { TIMES = 2 };
-    if (info_of(s, n)->has_reduce)
+    if (info_of(s, n)->has_reduce || (s->target->machine.lanes && is_from_table(s, n)))
         return false;
     const RegionWork r = region_of(s, n);
     const double bytes = node_bytes(keeps_narrow(s, n) ? narrow_side(s, n) : n);
