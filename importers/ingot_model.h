@@ -123,8 +123,10 @@ typedef struct {
     const ingot_model_training *training; /* or NULL */
     /* The model may have functions beside run(): decode() of a language model. */
     bool functions;
-    ingot_dtype cache; /* of keys and values that a language model keeps; 0: f16 */
-    int slots;         /* sequences of tokens that a language model has, 1 to 64; 0: one */
+    /* Of keys and values that a language model keeps; 0: f16. I8: bytes, with a scale in f16 for
+     * each 32 of a head's elements. */
+    ingot_dtype cache;
+    int slots; /* sequences of tokens that a language model has, 1 to 64; 0: one */
     /* What matrices of a folder of Hugging Face become: "f16", "bf16", "q8_0", "q4_0" or "q4_k";
      * NULL: as they are. */
     const char *weights_type;

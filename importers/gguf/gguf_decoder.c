@@ -114,23 +114,67 @@ static void new_rows(Decoder *d, const LayerTensors *l, ingot_tensor *x, ingot_t
 }
 
 /* The state of that name with rows behind it, which are there in the next run. */
-static ingot_tensor *cached(Decoder *d, const char *what, int64_t layer, int slot,
-                            ingot_tensor *rows)
+static ingot_tensor *grown(Decoder *d, ingot_tensor **state, const char *what, int64_t layer,
+                           int slot, ingot_tensor *rows)
 {
     char name[48];
+    if (ingot_is_poison(rows))
+        return rows;
     ingot_dim *dims[] = {ingot_dim_const(d->c, 1), ingot_dim_const(d->c, d->m->facts.kv_heads),
-                         d->slot[slot].past, ingot_dim_const(d->c, d->m->facts.head)};
-    ingot_tensor **state = &d->m->cache[2 * (slot * d->m->facts.layers + layer) + (*what == 'v')];
+                         d->slot[slot].past, ingot_shape(rows, 3)};
     if (d->slots > 1)
         snprintf(name, sizeof name, "%s_%lld_%d", what, (long long)layer, slot);
     else
         snprintf(name, sizeof name, "%s_%lld", what, (long long)layer);
     if (!*state)
-        *state = ingot_growing_state(d->c, name, d->m->cache_type, 4, dims);
-    ingot_tensor *part[2] = {*state, ingot_cast(d->c, rows, d->m->cache_type)};
+        *state = ingot_growing_state(d->c, name, ingot_dtype_of(rows), 4, dims);
+    ingot_tensor *part[2] = {*state, rows};
     ingot_tensor *next = ingot_concat(d->c, 2, part, 2);
     ingot_state_next(d->c, *state, next);
     return next;
+}
+
+/* Each row in blocks of 32: [1, heads, n, size / 32, 32], or [.., 1] of what a block has once. */
+static ingot_tensor *in_blocks(Decoder *d, ingot_tensor *x, int64_t each)
+{
+    ingot_dim *dims[5];
+    if (ingot_is_poison(x))
+        return x;
+    for (int i = 0; i < 3; i++)
+        dims[i] = ingot_shape(x, i);
+    dims[3] = ingot_dim_const(d->c, d->m->facts.head / GGUF_CACHE_BLOCK);
+    dims[4] = ingot_dim_const(d->c, each);
+    return ingot_reshape(d->c, x, 5, dims);
+}
+
+/* Rows of bytes and a scale for each block of them, as llama.cpp's q8_0 has them. */
+static ingot_tensor *cached_in_bytes(Decoder *d, const char *const what[2], int64_t layer, int slot,
+                                     ingot_tensor *rows, ingot_tensor **state)
+{
+    enum { LAST = 4, MOST = 127 };
+    ingot_context *c = d->c;
+    ingot_tensor *x = in_blocks(d, ingot_cast(c, rows, INGOT_F32), GGUF_CACHE_BLOCK);
+    ingot_tensor *largest = ingot_reduce(c, INGOT_REDUCE_MAX, ingot_abs(c, x), 1u << LAST, true);
+    ingot_tensor *scale = ingot_mul_c(c, largest, 1.0 / MOST);
+    ingot_tensor *some = ingot_gt(c, scale, ingot_like(c, scale, 0));
+    ingot_tensor *to = ingot_where(c, some, ingot_reciprocal(c, scale), ingot_like(c, scale, 0));
+    ingot_tensor *byte = ingot_cast(c, ingot_round(c, ingot_mul(c, x, to)), INGOT_I8);
+    byte = grown(d, &state[0], what[0], layer, slot, ingot_flatten(c, byte, 3, 5));
+    scale = grown(d, &state[1], what[1], layer, slot,
+                  ingot_flatten(c, ingot_cast(c, scale, INGOT_F16), 3, 5));
+    x = ingot_mul(c, ingot_cast(c, in_blocks(d, byte, GGUF_CACHE_BLOCK), INGOT_F32),
+                  ingot_cast(c, in_blocks(d, scale, 1), INGOT_F32));
+    return ingot_flatten(c, x, 3, 5);
+}
+
+static ingot_tensor *cached(Decoder *d, bool values, int64_t layer, int slot, ingot_tensor *rows)
+{
+    static const char *const what[2][2] = {{"keys", "keys_scale"}, {"values", "values_scale"}};
+    ingot_tensor **state =
+        &d->m->cache[2 * (2 * (slot * d->m->facts.layers + layer) + (int64_t)values)];
+    if (d->m->cache_type == INGOT_I8)
+        return cached_in_bytes(d, what[values], layer, slot, rows, state);
+    return grown(d, state, what[values][0], layer, slot, ingot_cast(d->c, rows, d->m->cache_type));
 }
 
 /* Elements 0, 2, 4 .. 1, 3, 5 .. of each head: pairs of neighbours are halves then. Of queries and
@@ -173,8 +217,8 @@ static ingot_tensor *attention_of(Decoder *d, int64_t layer, int slot, ingot_ten
         if (i < 2 && has_rope(f, layer))
             row[i] = ingot_rotary(d->c, row[i], r->angle[window][0], r->angle[window][1], apart);
     }
-    ingot_tensor *k = cached(d, "keys", layer, slot, row[1]),
-                 *v = cached(d, "values", layer, slot, row[2]);
+    ingot_tensor *k = cached(d, false, layer, slot, row[1]),
+                 *v = cached(d, true, layer, slot, row[2]);
     ingot_tensor *s =
         capped(d, ingot_attention_scores(d->c, row[0], k, f->score_scale), f->score_cap);
     if (ingot_is_poison(s))

@@ -147,6 +147,13 @@ static bool read_sizes(GgufModel *m, const ingot_model_options *o, GgufSizes *z)
             good = false;
         }
     }
+    if (o && o->cache == INGOT_I8 && m->facts.head % GGUF_CACHE_BLOCK) {
+        ingot_error(m->c, INGOT_UNSUPPORTED,
+                    "--kv q8: a head has %lld elements, which are no whole blocks of %d; use --kv "
+                    "f16",
+                    (long long)m->facts.head, GGUF_CACHE_BLOCK);
+        good = false;
+    }
     if (o && o->n_binds) {
         ingot_error(m->c, INGOT_USAGE,
                     "--bind %s: ids of tokens that are known when compiling are "
@@ -196,9 +203,9 @@ bool gguf_build(void *model, const ingot_model_options *options)
     if (!read_sizes(m, options, &z))
         return false;
     m->slots = options && options->slots ? options->slots : 1;
-    m->cache = (ingot_tensor **)ingot_alloc(m->c, 2 * (size_t)(m->facts.layers * m->slots) *
-                                                      sizeof *m->cache);
-    memset((void *)m->cache, 0, 2 * (size_t)(m->facts.layers * m->slots) * sizeof *m->cache);
+    const size_t states = 4 * (size_t)(m->facts.layers * m->slots) * sizeof(ingot_tensor *);
+    m->cache = (ingot_tensor **)ingot_alloc(m->c, states);
+    memset((void *)m->cache, 0, states);
     if (m->vocabulary)
         ingot_set_vocabulary(m->c, m->vocabulary, m->vocabulary_bytes);
     m->cache_type = options && options->cache ? options->cache : INGOT_F16;

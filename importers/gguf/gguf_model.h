@@ -117,6 +117,8 @@ typedef struct {
 } LayerTensors;
 
 typedef struct GgufModel GgufModel;
+enum { GGUF_CACHE_BLOCK = 32 };
+
 struct GgufModel {
     ingot_context *c;
     ingot_gguf *file;                 /* keys */
@@ -130,10 +132,12 @@ struct GgufModel {
     Facts facts;
     const ingot_gguf_tensor *of[MODEL_TENSORS];
     LayerTensors *layers;
-    ingot_tensor **weights;    /* of each tensor of the file, once asked for */
-    ingot_tensor **cache;      /* the states: keys and values of each slot's layers, NULL before */
+    ingot_tensor **weights; /* of each tensor of the file, once asked for */
+    /* The states, of each slot's layers keys and values: rows, and scales of those in bytes; NULL
+     * before. */
+    ingot_tensor **cache;
     ingot_tensor *angle[2][2]; /* of all positions, once asked for: cos and sin; in windows: [1] */
-    ingot_dtype cache_type;
+    ingot_dtype cache_type;    /* INGOT_I8: bytes, with a scale for each GGUF_CACHE_BLOCK */
     ingot_model_io in, out;
     void *vocabulary;  /* NULL: it is of no kind that is known */
     const char *lacks; /* why, where the folder has told */

@@ -42,7 +42,7 @@ COUNTS = {
     "--subnormals": ["keep"],
     "--rounding": ["xnnpack"],
     "--precision": ["1e-5", "bf16", "bf16x3", "f16", "q8", "q16", "narrow"],
-    "--kv": ["f32"],
+    "--kv": ["f32", "q8"],
     "--slots": ["2", "3"],
     "--max-ram": ["64k", "1M"],
     "--weights-type": ["q8_0", "q4_0"],

@@ -6,7 +6,7 @@
 A tiny model takes a prompt of 90 tokens one by one, then in chunks of 2, 3, 4, 7, 33 and 90: after each call the
 logits are, to the bit, those that the same token had when it came alone. What is added up in an order that depends on
 how many tokens a call has would show, and so would one that depends on how many there are in all. Without --target and
---precision: plain C with q16 and AVX2 with f32.
+--precision: plain C with q16, AVX2 with f32 and caches of f16 and of bytes.
 Exit status 77, skipped: there is no numpy.
 """
 
@@ -85,9 +85,9 @@ int main(int argc, char **argv)
 """
 
 
-def program(ingot, model, folder, target, precision):
+def program(ingot, model, folder, target, precision, kv):
     command = [ingot.resolve(), "compile", model, "-o", folder, "-q", "--weights", "array"]
-    command += ["--target", target, "--precision", precision]
+    command += ["--target", target, "--precision", precision, "--kv", kv]
     command += ["--dim", f"n=1..{PROMPT}", "--dim", f"past=0..{PROMPT}"]
     subprocess.run([str(c) for c in command], check=True, stderr=subprocess.DEVNULL)
     defines = f"#define PROMPT {PROMPT}\n#define WORDS {decoder.WORDS}\n"
@@ -105,9 +105,9 @@ def program(ingot, model, folder, target, precision):
 
 def cases(targets, precisions):
     if targets or precisions:
-        return [(t, p) for t in targets or ["c"] for p in precisions or ["q8", "q16", "f32"]]
+        return [(t, p, "f16") for t in targets or ["c"] for p in precisions or ["q8", "q16", "f32"]]
     x86 = platform.machine() == "x86_64" and "avx2" in pathlib.Path("/proc/cpuinfo").read_text()
-    return [("c", "q16"), ("c:x86-64-v3", "f32")] if x86 else [("c", "q16")]
+    return [("c", "q16", "f16"), *[("c:x86-64-v3", "f32", kv) for kv in ("f16", "q8") if x86]]
 
 
 def main():
@@ -124,11 +124,11 @@ def main():
         scratch = pathlib.Path(scratch)
         model = decoder.Model("llama", 5, kinds=("Q8_0", "Q4_K", "Q4_0"))
         path = model.write(scratch / "m.gguf")
-        for target, precision in cases(a.target, a.precision):
-            folder = scratch / f"{target.replace(':', '_')}_{precision}"
-            made = program(a.ingot, path, folder, target, precision)
+        for target, precision, kv in cases(a.target, a.precision):
+            folder = scratch / f"{target.replace(':', '_')}_{precision}_{kv}"
+            made = program(a.ingot, path, folder, target, precision, kv)
             done = subprocess.run([made, *map(str, CHUNKS)], stdout=subprocess.PIPE, text=True)
-            print(f"{target} {precision}:{done.stdout.rstrip()}", flush=True)
+            print(f"{target} {precision}, cache of {kv}:{done.stdout.rstrip()}", flush=True)
             failed |= done.returncode != 0
     sys.exit("a prompt has other bits in other chunks" if failed else 0)
 

@@ -36,7 +36,8 @@ LONG = [(i * 37 + 11) % FEW_WORDS for i in range(142)]  # in blocks of keys, by 
 FEW_PROCESSORS = "target = cuda:sm_90a\nprocessors = 2\nclose = 2\ngroup = 64\n"
 # by which products as small as these are worth an exchange: caches lie on two devices, by heads
 SLOW = FEW_PROCESSORS + "launch = 1\nrate.tile = 0.01\n"
-HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW, "long prompts": ""}
+KEPT = "keys and values in bytes"
+HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW, "long prompts": "", KEPT: ""}
 # a loop over blocks of keys, of which boxes bring as many as a run has; two sums of one kernel
 KEYS = re.compile(
     r"make_map\(gpu, &m2, mem\[\w+\], 0, 2, 3, \(const uint64_t\[\]\)\{\d+, \(uint64_t\)"
@@ -104,6 +105,7 @@ def logits(a, m, at, how):
     what = [a.ingot, "compile", path, "-o", bundle, "--target", target, "-q", "--no-check"]
     two = how == "two devices"
     what += ["--devices", "2", "--parallel", "tensor"] if two else []
+    what += ["--kv", "q8", "--precision", "f32"] if how == KEPT else []
     prompts = how == "long prompts"
     dims = [
         "--dim",
@@ -143,10 +145,13 @@ def main():
     for kind, how in cases:
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
             at = pathlib.Path(at)
-            # whose heads turn whole
+            # whose heads turn whole; a cache of bytes has elements of a head in blocks as they lie
             long = how == "long prompts"
-            family = "granite" if long else "smollm3" if how else "llama"
+            family = (
+                "granite" if long else "qwen3" if how == KEPT else "smollm3" if how else "llama"
+            )
             words, layers = (FEW_WORDS, 1) if long else (WORDS, decoder.LAYERS)
+            decoder.CACHE = "q8" if how == KEPT else np.float16
             m = decoder.Model(family, 3, words, (kind,), layers)
             got = logits(a, m, at, how)
             want = m.logits(LONG)[len(LONG) - 3 :] if long else m.logits(PROMPT)[FEW - 1 :]

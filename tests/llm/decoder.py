@@ -34,7 +34,7 @@ import gguf_file as gguf
 
 WIDTH, HEAD, HEADS, KV_HEADS, FFN, WORDS, LAYERS, WINDOW = 256, 64, 4, 2, 256, 96, 3, 5
 PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61]
-CACHE = np.float16  # of keys and values
+CACHE = np.float16  # of keys and values; "q8": bytes, and a scale for each 32
 # of the range of the logits: f32 beside f64, and where f64's keys round to another f16
 NEAR = 1e-3
 
@@ -260,7 +260,7 @@ class Model:
         q, k, v = (t.reshape(n, -1, HEAD) for t in (q, k, v))
         q, k = self.norm(q, p + "attn_q_norm.weight"), self.norm(k, p + "attn_k_norm.weight")
         q, k = self.turned(q, layer), self.turned(k, layer)
-        k, v = (t.astype(CACHE).astype(float).repeat(HEADS // KV_HEADS, 1) for t in (k, v))
+        k, v = (kept(t).repeat(HEADS // KV_HEADS, 1) for t in (k, v))
         s = np.einsum("ihd,jhd->hij", q, k) * self.keys.get("attention.scale", HEAD**-0.5)
         cap = self.keys.get("attn_logit_softcapping")
         s = cap * np.tanh(s / cap) if cap else s
@@ -308,6 +308,18 @@ def numbers(command):
             f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}"
         )
     return np.array(done.stdout.split(), float)
+
+
+def kept(x):
+    """What a cache has of x."""
+    if CACHE != "q8":
+        return x.astype(CACHE).astype(float)
+    blocks = x.astype(np.float32).reshape(-1, 32)
+    scale = abs(blocks).max(1, keepdims=True) * np.float32(1 / 127)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(scale > 0, np.float32(1) / scale, np.float32(0))
+    whole = np.round(blocks * inverse).astype(np.int8)
+    return (whole * scale.astype(np.float16).astype(float)).reshape(x.shape)
 
 
 def compare(what, got, want):
@@ -408,6 +420,8 @@ int main(int argc, char **argv)
 
 
 def bundle(ingot, folder, kv):
+    global CACHE
+    CACHE = "q8" if kv == "q8" else np.float16
     m, past = Model("gemma3", 5), 19
     path, out = m.write(folder / "bundle.gguf"), folder / f"bundle_{kv}"
     said = subprocess.run(
@@ -578,7 +592,7 @@ def main():
         one_head(a.ingot.resolve(), folder)
         layers_in_loops(a.ingot.resolve(), folder)
         bytes_of_blocks(a.ingot.resolve(), folder)
-        for kv in ("f16", "f32"):
+        for kv in ("f16", "f32", "q8"):
             bundle(a.ingot.resolve(), folder, kv)
 
 

@@ -105,9 +105,9 @@ bool option_string_bytes(Options *o, const char *value)
 
 bool option_kv(Options *o, const char *value)
 {
-    o->cache = !strcmp(value, "f16") ? INGOT_F16 : INGOT_F32;
-    return o->cache == INGOT_F16 || !strcmp(value, "f32") ||
-           wrong(o, "--kv", value, "f16 or f32 is wanted");
+    o->cache = !strcmp(value, "f16") ? INGOT_F16 : !strcmp(value, "q8") ? INGOT_I8 : INGOT_F32;
+    return o->cache != INGOT_F32 || !strcmp(value, "f32") ||
+           wrong(o, "--kv", value, "f16, f32 or q8 is wanted");
 }
 
 bool option_slots(Options *o, const char *value)
