@@ -9,7 +9,8 @@
  *
  *     igrt_table_8(a0 + (i1*2064), a2 + (i1*2048), a1, 0, 2048);
  *
- * Compilers load, and store, byte by byte there; vectors of bytes take 2 to 12 times less. */
+ * Of loops that threads have parts of, too: from begin*2048 to end*2048. Compilers load, and store,
+ * byte by byte there; vectors of bytes take 2 to 12 times less. */
 #include "render.h"
 
 enum { TABLE = 256, MOST_LOOPS = 8 };
@@ -69,7 +70,7 @@ static Node *table_store(const Render *r, const Stmt *s, TableLoad *found)
 
 /* Loops of one statement, with which both addresses move on without gaps: how many elements; 0:
  * they do not. first: both addresses of the first one. */
-static int64_t run_of_loops(Render *r, const Stmt *s, int nloop, Node *store, Node *byte,
+static int64_t run_of_loops(Render *r, Node *const *range, int nrange, Node *store, Node *byte,
                             Node *first[2])
 {
     Context *c = r->k->c;
@@ -77,17 +78,40 @@ static int64_t run_of_loops(Render *r, const Stmt *s, int nloop, Node *store, No
     Node *zero = idx(c, 0);
     first[0] = store->src[3];
     first[1] = byte->src[2];
-    for (int i = nloop; i-- > 0;) {
-        Node *range = s[i].node;
-        if (s[i].from || s[i].upto || s[i].zero || !idx_value(range->src[0], &extent))
+    for (int i = nrange; i-- > 0;) {
+        if (!idx_value(range[i]->src[0], &extent))
             return 0;
         for (int j = 0; j < 2; j++) {
-            if (!range_stride(c, first[j], range, &stride) || stride != n)
+            if (!range_stride(c, first[j], range[i], &stride) || (stride != n && extent > 1))
                 return 0;
-            first[j] = substitute(c, first[j], 1, &range, &zero);
+            first[j] = substitute(c, first[j], 1, &range[i], &zero);
         }
         n *= extent;
     }
+    return n;
+}
+
+/* Ranges of loops, one in the other, from the outermost: those that parts have as one loop, and the
+ * statements'. 0: there are none, or other ones; nstmt: how many statements begin them. */
+static int ranges_of(const Render *r, const Stmt *s, int left, Node **range, int *nstmt)
+{
+    const Tile *t = r->l.tile;
+    int n = 0, at = 0;
+    if (s->kind == STMT_PARTS) {
+        if (!t->fused || t->uncut || r->each_part || t->fused > MOST_LOOPS)
+            return 0;
+        while (n < t->fused) {
+            range[n] = t->axis[n].range;
+            n++;
+        }
+        at = 1;
+    }
+    for (; at < left && n < MOST_LOOPS && s[at].kind == STMT_LOOP; at++) {
+        if (s[at].from || s[at].upto || s[at].zero)
+            return 0;
+        range[n++] = s[at].node;
+    }
+    *nstmt = at;
     return n;
 }
 
@@ -98,31 +122,61 @@ static bool names_place(const Stmt *s)
            s->node->op != OP_CAST;
 }
 
+/* + begin*320, where parts have so many elements each; up to where the last one ends. */
+static void part_offset(Render *r, const char *part, int64_t n)
+{
+    const int64_t parts = r->l.tile->parts, each = n / parts;
+    if (n % parts)
+        sb_printf(r->sb, "%s*%lld/%lld*%lld", part, (long long)r->l.fused->hi, (long long)parts,
+                  (long long)(n / r->l.fused->hi));
+    else
+        sb_printf(r->sb, "%s*%lld", part, (long long)each);
+}
+
+static void address(Render *r, Node *access, Node *first, bool parts, int64_t n)
+{
+    sb_printf(r->sb, "a%lld + ", (long long)access->src[0]->arg.i);
+    if (!parts || !idx_is(first, 0))
+        render_expr(r, first);
+    if (parts) {
+        put(r, idx_is(first, 0) ? "" : " + ");
+        part_offset(r, "begin", n);
+    }
+    put(r, ", ");
+}
+
 int render_table_loops(Render *r, const Stmt *s, int left)
 {
     TableLoad t;
-    Node *first[2];
-    int nloop = 0;
-    if (!r->t->machine.tables || r->l.tile->lane || s->kind != STMT_LOOP)
+    Node *first[2], *range[MOST_LOOPS];
+    int nstmt = 0;
+    const bool parts = s->kind == STMT_PARTS;
+    if (!r->t->machine.tables || r->l.tile->lane || (s->kind != STMT_LOOP && !parts))
         return 0;
-    while (nloop < left && nloop < MOST_LOOPS && s[nloop].kind == STMT_LOOP)
-        nloop++;
-    const int at = nloop + (nloop < left && names_place(&s[nloop]));
-    Node *store = at + nloop < left ? table_store(r, &s[at], &t) : NULL;
-    for (int i = 0; i < nloop && store; i++)
+    const int nrange = ranges_of(r, s, left, range, &nstmt),
+              at = nstmt + (nrange && nstmt < left && names_place(&s[nstmt]));
+    Node *store = nrange && at + nstmt < left ? table_store(r, &s[at], &t) : NULL;
+    for (int i = 0; i < nstmt && store; i++)
         store = s[at + 1 + i].kind == STMT_END ? store : NULL;
-    const int64_t n = store ? run_of_loops(r, s, nloop, store, t.byte, first) : 0;
+    const int64_t n = store ? run_of_loops(r, range, nrange, store, t.byte, first) : 0;
     if (n < 2 || n > INT32_MAX)
         return 0;
     const bool wide = r->k->args[store->src[0]->arg.i].dtype == INGOT_I16;
     r->needs |= NEED_TABLE;
     render_indent(r, s->depth);
-    sb_printf(r->sb, "igrt_table_%s%s(a%lld + ", wide ? dtype_info[t.table->dtype].name : "8",
-              wide ? "_i16" : "", (long long)store->src[0]->arg.i);
-    render_expr(r, first[0]);
-    sb_printf(r->sb, ", a%lld + ", (long long)t.byte->src[0]->arg.i);
-    render_expr(r, first[1]);
-    sb_printf(r->sb, ", a%lld, %d, %lld);\n", (long long)t.table->src[0]->arg.i, t.flip,
-              (long long)n);
-    return at + 1 + nloop;
+    sb_printf(r->sb, "igrt_table_%s%s(", wide ? dtype_info[t.table->dtype].name : "8",
+              wide ? "_i16" : "");
+    address(r, store, first[0], parts, n);
+    address(r, t.byte, first[1], parts, n);
+    sb_printf(r->sb, "a%lld, %d, ", (long long)t.table->src[0]->arg.i, t.flip);
+    if (parts) {
+        put(r, "(int)(");
+        part_offset(r, "end", n);
+        put(r, " - ");
+        part_offset(r, "begin", n);
+        put(r, "));\n");
+    } else {
+        sb_printf(r->sb, "%lld);\n", (long long)n);
+    }
+    return at + 1 + nstmt;
 }

@@ -546,10 +546,11 @@ static bool lay_out_term(const Nest *n, Node *term, Node *own, const Buffer *con
         return true;
     Move m = access_move(k->c, x, own);
     const bool weight = bufs[arg]->kind == BUF_WEIGHT;
-    if (m.kind != MOVE_AXIS || m.stride != 1 || (!weight && !may_copy) ||
+    const bool parts = !weight && moves_by_parts(k, x, m); /* channels and pixels are one axis */
+    if (m.kind != MOVE_AXIS || (m.stride != 1 && !parts) || (!weight && !may_copy) ||
         only_load(n->arena, k->sink, arg) != x || k->args[arg].written)
         return false;
-    layout_put_last(weight ? &want[arg] : &copy[arg], k->args[arg].rank, m.axis);
+    layout_put_last_by(weight ? &want[arg] : &copy[arg], k->args[arg].rank, m.axis, m.stride);
     return true;
 }
 
