@@ -6,7 +6,8 @@
  *
  *     sum over k of x[m,k] * (s[n,b] * (u[n,k] - z) + l[n,b])                  k = (b, j)
  *
- *         x[m,k] ~ d[m,b] q[m,k]        d = the block's greatest |x| / 127, q = round(x / d) as i8
+ *         x[m,k] ~ d[m,b] q[m,k]        d = the block's greatest |x| / 127, q = round(x / d) as i8;
+ *                                       of blocks of 32 it is rounded to f16, as in llama.cpp
  *
  *         -> sum over b of  s[n,b] d[m,b] (f32)(sum over j of q u  -  z sum over j of q)
  *                           + l[n,b] d[m,b] (sum over j of q)
@@ -34,7 +35,11 @@ typedef struct {
                          integers */
 } BlockWeight;
 
-enum { DIGIT = 8, MOST_LEVEL = 127 }; /* bits of a byte of q, and what one is at most */
+enum {
+    DIGIT = 8, /* bits of a byte of q */
+    MOST_LEVEL = 127,
+    ROUNDED_BLOCK = 32, /* whose scale has 16 bits */
+};
 
 /* How many bytes a number of x becomes; 0: products are of f32. */
 static int bytes_here(Context *c)
@@ -273,7 +278,10 @@ static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const Blo
     Node *most = ingot_reduce(c, INGOT_REDUCE_MAX, ingot_abs(c, b), 1u << (last + 1), true);
     most = ingot_contiguous(c, most);
     Node *per = ingot_div(c, ingot_like(c, most, most_level), most);
-    Node *q = ingot_round(c, ingot_mul(c, b, per)), *d = ingot_mul_c(c, most, 1.0 / most_level);
+    Node *q = ingot_round(c, ingot_mul(c, b, per)),
+         *d = ingot_div(c, most, ingot_like(c, most, most_level));
+    if (!two && size == ROUNDED_BLOCK)
+        d = ingot_cast(c, ingot_cast(c, d, INGOT_F16), INGOT_F32);
     q = ingot_min_c(c, ingot_max_c(c, q, -most_level), most_level);
     q = two ? two_bytes(c, q) : ingot_cast_least(c, q, INGOT_I8);
     d = two ? ingot_mul(c, d, for_each_byte(c, d, 1 << DIGIT, 1)) : d;
