@@ -715,7 +715,7 @@ igrt_status igrt_cu_while(igrt_cu *cu, igrt_cu_ptr condition, int64_t i, unsigne
 
 igrt_status igrt_cu_capture_begin(igrt_cu *cu, igrt_cu_graph *graph)
 {
-    if (enter(cu) || (graph->branches && !can_branch(cu)))
+    if (cu->unrecorded || enter(cu) || (graph->branches && !can_branch(cu)))
         return IGRT_ERR_DEVICE;
     open_gate(cu);
     const int e = cu->cuStreamBeginCapture(cu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

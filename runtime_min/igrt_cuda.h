@@ -123,9 +123,10 @@ typedef struct igrt_cu {
     int at;                                   /* kernels so far; -1: not each of them is known */
     int sizes;                                /* updates: of sizes alone */
     int device, owns_context, owns_stream;
-    int early;    /* the driver can begin a kernel before those before it have ended */
-    int overlaps; /* kernels wait for what was enqueued before them: a launch need not */
-    int behind;   /* what is enqueued last is no kernel: a launch waits for it */
+    int unrecorded; /* no graph is made: not of these steps */
+    int early;      /* the driver can begin a kernel before those before it have ended */
+    int overlaps;   /* kernels wait for what was enqueued before them: a launch need not */
+    int behind;     /* what is enqueued last is no kernel: a launch waits for it */
     void *branching, *decide; /* the module and the kernel that tell a graph what a condition is */
     igrt_cu_branch branch[IGRT_CU_BRANCHES];
     int branches; /* that what is enqueued now is in */

@@ -9,8 +9,11 @@
 
 /* From cuda.h. */
 enum {
+    CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTALLOC_DEVICEMAP = 2,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
     CU_EVENT_DISABLE_TIMING = 2
 };
 
@@ -50,21 +53,19 @@ static igrt_status gpus_fail(igrt_fault *fault, int error, const char *what)
     return IGRT_ERR_DEVICE;
 }
 
-/* Each may read and write what the other one has. */
-static igrt_status gpus_join(const igrt_gpus *all, igrt_cu *a, const igrt_cu *b, igrt_fault *fault)
+/* Each may read and write what the other one has, where it can. */
+static void gpus_join(igrt_gpus *all, igrt_cu *a, const igrt_cu *b)
 {
-    int can = 0, e = 0;
+    int can = 0;
     if (a->context == b->context)
-        return IGRT_OK;
-    e = all->cuDeviceCanAccessPeer(&can, a->device, b->device);
-    if (e || !can)
-        return gpus_fail(fault, e, "two of the GPUs cannot reach each other's memory");
-    e = a->cuCtxSetCurrent(a->context);
-    if (!e)
+        return;
+    int e = all->cuDeviceCanAccessPeer(&can, a->device, b->device);
+    if (!e && can)
+        e = a->cuCtxSetCurrent(a->context);
+    if (!e && can)
         e = all->cuCtxEnablePeerAccess(b->context, 0);
-    if (e && e != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
-        return gpus_fail(fault, e, "two of the GPUs cannot reach each other's memory");
-    return IGRT_OK;
+    if (!can || (e && e != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED))
+        all->hosted = 1;
 }
 
 static igrt_cu *gpus_at(igrt_cu *first, igrt_cu *beside, int device)
@@ -115,8 +116,14 @@ igrt_status igrt_gpus_open(igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int 
     if (status == IGRT_OK && !gpus_find(first, all))
         return gpus_fail(fault, 0, "the CUDA driver is too old for several GPUs");
     for (int i = 0; i < n_devices * n_devices && status == IGRT_OK; i++)
-        status = gpus_join(all, gpus_at(first, beside, i / n_devices),
-                           gpus_at(first, beside, i % n_devices), fault);
+        gpus_join(all, gpus_at(first, beside, i / n_devices),
+                  gpus_at(first, beside, i % n_devices));
+    if (all->hosted &&
+        (!first->cuMemHostAlloc || !first->cuMemHostGetDevicePointer || !first->cuMemFreeHost))
+        return gpus_fail(fault, 0,
+                         "the GPUs do not reach each other's memory, and the CUDA driver "
+                         "is too old to let them meet in the host's");
+    first->unrecorded = all->hosted;
     for (int i = 0; i < n_devices && status == IGRT_OK; i++)
         status = igrt_cu_open(&beside[n_devices - 1 + i], gpus_at(first, beside, i)->context, NULL,
                               NULL);
@@ -131,17 +138,65 @@ const igrt_cu *igrt_gpus_failed(const igrt_cu *first, const igrt_cu *beside, int
     return first;
 }
 
-void igrt_gpus_clear(igrt_cu *first, igrt_cu *beside, int n_devices, const igrt_cu_mem *slot,
-                     const size_t *bytes)
+static igrt_status gpus_check(igrt_cu *gpu, int error)
+{
+    if (!error)
+        return IGRT_OK;
+    gpu->error = error;
+    return IGRT_ERR_DEVICE;
+}
+
+/* No GPU is at work on it. Host memory has one address everywhere (unified addressing). */
+static igrt_status slot_clear(const igrt_gpus *all, igrt_cu *gpu, igrt_cu_mem slot, size_t bytes)
+{
+    if (all->hosted) {
+        memset((void *)(uintptr_t)slot, 0, bytes);
+        return IGRT_OK;
+    }
+    const igrt_status status = igrt_cu_zero(gpu, slot, bytes);
+    return status == IGRT_OK ? igrt_cu_finish(gpu) : status;
+}
+
+igrt_status igrt_gpus_slot(const igrt_gpus *all, igrt_cu *gpu, size_t bytes, igrt_cu_mem *slot)
+{
+    igrt_status status = IGRT_OK;
+    if (all->hosted) {
+        void *host = NULL;
+        igrt_cu_ptr seen = 0;
+        int e = gpu->cuCtxSetCurrent(gpu->context);
+        if (!e)
+            e = gpu->cuMemHostAlloc(&host, bytes,
+                                    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+        if (!e)
+            e = gpu->cuMemHostGetDevicePointer(&seen, host, 0);
+        *slot = (igrt_cu_mem)(uintptr_t)host;
+        status = gpus_check(gpu, !e && seen != *slot ? CUDA_ERROR_NOT_SUPPORTED : e);
+    } else {
+        status = igrt_cu_buffer(gpu, bytes, NULL, slot);
+    }
+    return status == IGRT_OK ? slot_clear(all, gpu, *slot, bytes) : status;
+}
+
+void igrt_gpus_free_slot(const igrt_gpus *all, igrt_cu *gpu, igrt_cu_mem slot)
+{
+    if (!slot || !gpu->context || gpu->cuCtxSetCurrent(gpu->context))
+        return;
+    if (all->hosted)
+        gpu->cuMemFreeHost((void *)(uintptr_t)slot);
+    else
+        gpu->cuMemFree(slot);
+}
+
+void igrt_gpus_clear(const igrt_gpus *all, igrt_cu *first, igrt_cu *beside, int n_devices,
+                     const igrt_cu_mem *slot, const size_t *bytes)
 {
     if (first->captures || first->updates) /* nothing has run */
         return;
     for (int i = 0; i < 2 * n_devices; i++)
         (void)igrt_cu_finish(gpus_at(first, beside, i));
-    for (int i = 0; i < n_devices; i++) {
-        (void)igrt_cu_zero(gpus_at(first, beside, i), slot[i], bytes[i]);
-        (void)igrt_cu_finish(gpus_at(first, beside, i));
-    }
+    for (int i = 0; i < n_devices; i++)
+        if (slot[i])
+            (void)slot_clear(all, gpus_at(first, beside, i), slot[i], bytes[i]);
 }
 
 void igrt_gpus_close(igrt_cu *beside, int n_devices)
@@ -168,14 +223,6 @@ igrt_cu *igrt_gpus_turn(igrt_cu *from, igrt_cu *to, int timed)
         (void)igrt_cu_time_begin(to);
     }
     return to;
-}
-
-static igrt_status gpus_check(igrt_cu *gpu, int error)
-{
-    if (!error)
-        return IGRT_OK;
-    gpu->error = error;
-    return IGRT_ERR_DEVICE;
 }
 
 igrt_status igrt_gpus_mark(igrt_cu *gpu, void **mark)

@@ -116,11 +116,12 @@ static const char *clear_slots(const Bundle *b)
         all += slots[d];
     }
     const char *bytes = sb_take(&sb, b->a);
-    return all ? arena_printf(b->a,
-                              "    if (status != IGRT_OK)\n"
-                              "        igrt_gpus_clear(gpu, ctx->beside, DEVICES, ctx->slot,\n"
-                              "                        (const size_t[]){%s});\n",
-                              bytes)
+    return all ? arena_printf(
+                     b->a,
+                     "    if (status != IGRT_OK)\n"
+                     "        igrt_gpus_clear(&ctx->gpus, gpu, ctx->beside, DEVICES, ctx->slot,\n"
+                     "                        (const size_t[]){%s});\n",
+                     bytes)
                : "";
 }
 
@@ -177,10 +178,8 @@ void gpu_devices_slots(StrBuf *sb, const Bundle *b)
         if (!slots[d])
             continue;
         sb_printf(sb,
-                  "    TRY(igrt_gpu_alloc(queue(ctx, %d), %lld, NULL, &ctx->slot[%d]));\n"
-                  "    TRY(igrt_gpu_zero(queue(ctx, %d), ctx->slot[%d], %lld));\n"
-                  "    TRY(igrt_gpu_finish(queue(ctx, %d)));\n",
-                  d, (long long)slots[d], d, d, d, (long long)slots[d], d);
+                  "    TRY(igrt_gpus_slot(&ctx->gpus, queue(ctx, %d), %lld, &ctx->slot[%d]));\n", d,
+                  (long long)slots[d], d);
     }
 }
 
@@ -204,7 +203,7 @@ void gpu_devices_release(StrBuf *sb)
     sb_puts(sb, "    for (size_t i = 0; i < sizeof ctx->mark / sizeof *ctx->mark; i++)\n"
                 "        igrt_gpus_free_mark(gpu, ctx->mark[i]);\n"
                 "    for (int d = 0; d < DEVICES; d++) {\n"
-                "        igrt_gpu_free(queue(ctx, d), ctx->slot[d]);\n"
+                "        igrt_gpus_free_slot(&ctx->gpus, queue(ctx, d), ctx->slot[d]);\n"
                 "        if (d)\n"
                 "            igrt_cu_free_module(queue(ctx, d), ctx->program[d]);\n"
                 "    }\n"

@@ -270,6 +270,9 @@ bool join_sums(Context *);
 
 /* shard_cost.c: cycles of a sum of products: of arithmetic, or of reading its constants. */
 double product_time(const Target *, Node *sum);
+/* The same file: a sum of values of n devices takes less time where each adds a piece of it, which
+ * the others get, than where each gets all values. */
+bool reduces_in_pieces(const Target *, int n, double bytes);
 
 /* value_range.c: bounds of all elements of an integer tensor; false: none are known. */
 bool value_range(Node *, double *lo, double *hi);

@@ -11,13 +11,29 @@
 
 #include "shards.h"
 
-/* Time of a copy of so many bytes between two devices. */
-static double exchange_time(const Shards *s, double bytes)
+/* Of a copy of so many bytes between two devices. */
+static double copy_time(const Target *t, double bytes)
 {
     enum { SLOWER = 4 }; /* than memory, where the machine does not say */
-    const Machine *m = &s->t->machine;
-    const double moved = m->link > 0 ? bytes / m->link : SLOWER * cost_bytes(bytes, INFINITY, s->t);
-    return (s->n - 1) * (moved + m->launch);
+    const Machine *m = &t->machine;
+    const double moved = m->link > 0 ? bytes / m->link : SLOWER * cost_bytes(bytes, INFINITY, t);
+    return moved + m->launch;
+}
+
+static double exchange_time(const Shards *s, double bytes)
+{
+    return (s->n - 1) * copy_time(s->t, bytes);
+}
+
+bool reduces_in_pieces(const Target *t, int n, double bytes)
+{
+    return 2 * copy_time(t, bytes / n) < copy_time(t, bytes);
+}
+
+static double reduce_time(const Shards *s, double bytes)
+{
+    return reduces_in_pieces(s->t, s->n, bytes) ? 2 * exchange_time(s, bytes / s->n)
+                                                : exchange_time(s, bytes);
 }
 
 /* The constant that a factor is made of by movement, and as another type, or NULL. */
@@ -64,7 +80,7 @@ double shards_time(const Shards *s)
         const ShardRule r = shard_rule(s, n);
         time += gather_time(s, n, &r);
         if (r.partial)
-            time += exchange_time(s, node_bytes(n));
+            time += reduce_time(s, node_bytes(n));
         if (is_sum_of_products(n))
             time += product_time(s->t, n) / (r.axis >= 0 || r.partial ? s->n : 1);
     }

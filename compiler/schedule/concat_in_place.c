@@ -133,6 +133,15 @@ static bool whole(const Homes *h, Node *t, const SliceSpot *x, Node *const *size
     return all;
 }
 
+/* Is a part of it one run of elements, as a COPY brings it? */
+static bool is_run(Node *part, int axis)
+{
+    bool run = true;
+    for (int d = 0; d < axis; d++)
+        run &= idx_is(part->shape[d], 1);
+    return run;
+}
+
 static void take_in(const Homes *h, Node *concat)
 {
     Context *c = h->s->c;
@@ -149,7 +158,8 @@ static void take_in(const Homes *h, Node *concat)
         for (uint32_t j = i; j < i + n; j++)
             size[axis] = idx_add(c, size[axis], concat->src[j]->shape[axis]);
         Info *f = x.of ? info_of(h->s, x.of) : NULL;
-        if (f && !f->root && !f->home && x.of->op != OP_COPY && whole(h, x.of, &x, size))
+        if (f && !f->root && !f->home && whole(h, x.of, &x, size) &&
+            (x.of->op != OP_COPY || is_run(x.of, axis)))
             set_home(h, x.of, concat, at);
         at[axis] = idx_add(c, at[axis], size[axis]);
     }

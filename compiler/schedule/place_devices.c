@@ -351,7 +351,7 @@ bool place_on_devices(Plan *p, const Target *t, bool layers, GraphRoots *keep)
         return true;
     if (!keep->node)
         *keep = roots_keep(c, p->arena);
-    collectives(c);
+    collectives(c, t);
     Placing q = {.p = p, .t = t, .a = arena_new(), .nnode = c->nnode};
     int nroot;
     Node **roots = rewrite_roots(c, q.a, &nroot);

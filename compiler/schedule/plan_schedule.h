@@ -21,7 +21,7 @@ void variants_apply(Plan *, const struct Target *, bool any_ram, GraphRoots *kee
  * plan's file. */
 bool place_on_devices(Plan *, const struct Target *, bool layers, GraphRoots *keep);
 /* collectives.c: those of devices, as copies and what each device computes of them. */
-void collectives(Context *);
+void collectives(Context *, const struct Target *);
 /* collectives.c: by the devices of its sources (by id), and by what COPY and COLLECTIVE say: that
  * of a node. */
 int device_by_graph(const Context *, const Node *, const int *device);

@@ -208,7 +208,7 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
         Node *t = w.order[i];
         bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF ||
                             t->op == OP_COPY || t->op == OP_COLLECTIVE;
-        if (reads_memory)
+        if (reads_memory && t->op != OP_COPY)
             mark_root(s, t); /* it may be here for a run-time integer that it sets */
         Node *from;
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)

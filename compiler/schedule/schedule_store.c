@@ -355,27 +355,39 @@ static void store_concat(BlockScope *at, Node *t, StoredPlace out)
     }
 }
 
-/* What a COPY brings, where that is all of a value or some of its rows; and where these begin, in
- * elements. */
+/* What a COPY brings, where that is all of a value or some of its rows, of one that is stored
+ * anyway; and where these begin, in elements. */
 Node *copied_value(Sched *s, Node *copy, Node **from)
 {
     Context *c = s->c;
-    Node *x = copy->src[0], *of = x->op == OP_SHRINK ? x->src[0] : x;
+    Node *x = copy->src[0], *of = x->op == OP_SHRINK ? x->src[0] : x, *stored = of;
     Node *begin = idx(c, 0);
-    bool rows = of != x && of->op == OP_INPUT, several = false;
+    while (stored->op == OP_RESHAPE)
+        stored = stored->src[0];
+    bool rows = of != x && (stored->op == OP_INPUT || stored->op == OP_KEEP), several = false;
     for (int i = 0; i < x->rank && rows; i++) {
         rows = !several || x->shape[i] == of->shape[i];
         several |= !idx_is(x->shape[i], 1);
         begin = idx_add(c, idx_mul(c, begin, of->shape[i]), x->src[1 + 2 * i]);
     }
     *from = rows ? begin : idx(c, 0);
-    return rows ? of : x;
+    return rows ? stored : x;
+}
+
+/* Where the place begins in its buffer, in elements. */
+static Node *first_element(Context *c, StoredPlace place)
+{
+    Node *first = idx(c, 0);
+    for (int i = 0; place.at && i < place.buffer->rank; i++)
+        first = idx_add(c, idx_mul(c, first, place.buffer->dims[i]), place.at[i]);
+    return first;
 }
 
 static void store_copy(BlockScope *at, Node *t, StoredPlace out)
 {
     Node *from, *of = copied_value(at->s, t, &from);
-    Step *step = schedule_copy(at, out.buffer, idx(at->s->c, 0), schedule_buffer(at, of));
+    Step *step =
+        schedule_copy(at, out.buffer, first_element(at->s->c, out), schedule_buffer(at, of));
     step->src_offset = from;
     step->collective = t->op == OP_COLLECTIVE ? t : NULL;
     step->elements = idx(at->s->c, 1);

@@ -28,7 +28,7 @@ struct Event {
 static std::map<void *, Event> events;
 static std::vector<unsigned> handles{0}; /* values; the first is none */
 static void *asked;   /* the stream whose graph was asked for, to add a node there */
-static void *context; /* the current one */
+void *context; /* the current one */
 static std::map<void *, void *> context_of; /* of streams and events */
 
 static Node *add(Graph &graph, void *stream)
@@ -68,6 +68,7 @@ static std::vector<Queue *> queues;
 static int hand;             /* the queue that runs; 0: it is the only one */
 static bool moved;           /* since the others had their turn */
 static ucontext_t scheduler; /* of queues */
+unsigned long sent;          /* words, to another device, or taken */
 static const Graph *of_queues;
 static std::map<void *, const Node *> at_work; /* by context: its kernel that has begun */
 
@@ -135,12 +136,13 @@ static void run_queues(const Graph &graph, const std::vector<void *> &streams)
         for (int i = 0; i < n; i++) {
             Queue *const q = queues[(size_t)(is_backward() ? n - 1 - i : i)];
             const size_t before = q->next;
+            const unsigned long sent_before = sent;
             if (before == q->nodes.size())
                 continue;
             left = true;
             hand = is_backward() ? n - i : i + 1;
             swapcontext(&scheduler, &q->context);
-            still = q->next == before ? still + 1 : 0;
+            still = q->next == before && sent == sent_before ? still + 1 : 0;
         }
         if (still > 4 * n) {
             now = NULL;

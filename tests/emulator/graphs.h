@@ -25,6 +25,8 @@ struct Node {
 /* The node that something enqueued in the stream becomes; NULL: it runs now. */
 Node *record(void *stream);
 
+extern void *context;      /* the current one */
+extern unsigned long sent; /* words, to another device, or taken */
 extern const Entry decide; /* the runtime's, which it has as PTX */
 
 } // namespace gpu

@@ -1,5 +1,9 @@
 /* libcuda.cpp - the calls of a driver that runs kernels on the host, in the place of those that
  * cuda_stub.c writes down. */
+#include <malloc.h>
+#include <unistd.h>
+
+#include <map>
 #include <string>
 
 #include "boxes.h"
@@ -14,6 +18,23 @@ static bool fails(const char *what)
     static std::map<std::string, int> calls;
     const char *fail = getenv("EMULATED_FAIL");
     return fail && fail == what + (" " + std::to_string(++calls[what]));
+}
+
+static std::map<uint64_t, void *> owner; /* of device memory: its context */
+
+/* $EMULATED_APART: no device reaches another one's memory. */
+void gpu::reach(uint64_t memory)
+{
+    sent++;
+    const auto behind = owner.upper_bound(memory);
+    if (!getenv("EMULATED_APART") || behind == owner.begin())
+        return;
+    const auto &block = *std::prev(behind);
+    if (memory < block.first + malloc_usable_size((void *)(uintptr_t)block.first) &&
+        block.second != gpu::context) {
+        fprintf(stderr, "a device writes to memory of another one, which it does not reach\n");
+        _exit(1);
+    }
 }
 
 extern "C" {
@@ -56,6 +77,31 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memset(p, 0xff, bytes);
     *memory = (uint64_t)(uintptr_t)p;
+    owner[*memory] = gpu::context;
+    return 0;
+}
+
+int cuMemFree_v2(uint64_t memory)
+{
+    owner.erase(memory);
+    free((void *)(uintptr_t)memory);
+    return 0;
+}
+
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
+{
+    return posix_memalign(memory, 256, bytes) ? CUDA_ERROR_OUT_OF_MEMORY : 0;
+}
+
+int cuMemHostGetDevicePointer_v2(uint64_t *seen, void *memory, unsigned)
+{
+    *seen = (uint64_t)(uintptr_t)memory;
+    return 0;
+}
+
+int cuMemFreeHost(void *memory)
+{
+    free(memory);
     return 0;
 }
 

@@ -21,6 +21,7 @@ void wait_for_copies(int groups);
 void arrive_at_cluster();
 void wait_for_cluster();
 uint32_t cluster_rank();
+void reach(uint64_t memory);
 } // namespace gpu
 
 namespace ptx
@@ -165,11 +166,13 @@ static inline void ld_relaxed_sys_global_b64(const char *, uint64_t &a, uint64_t
 }
 static inline void st_relaxed_sys_global_b64(const char *, uint64_t to, uint64_t a)
 {
+    gpu::reach(to);
     memcpy((void *)to, &a, sizeof a);
 }
 static inline void st_relaxed_sys_global_v2_b64(const char *, uint64_t to, uint64_t a, uint64_t b)
 {
     const uint64_t both[] = {a, b};
+    gpu::reach(to);
     memcpy((void *)to, both, sizeof both);
 }
 

@@ -93,6 +93,14 @@ static void summed(Context *c)
     ingot_output(c, "y", ingot_cast(c, ingot_cast(c, x, INGOT_F16), INGOT_F32));
 }
 
+/* Of a weight the gradient, as training has it: a sum of products over the rows of all devices. */
+static void outer(Context *c)
+{
+    const int turned[] = {1, 0};
+    ingot_tensor *x = input(c, "x", 12, WIDE), *z = dense(c, x, 1, WIDE, 4 * WIDE);
+    ingot_output(c, "y", ingot_matmul(c, ingot_permute(c, x, turned), ingot_sign(c, z)));
+}
+
 /* Of each row the element whose number its greatest one is. */
 static void picked(Context *c)
 {
@@ -110,7 +118,7 @@ typedef struct {
 } ParallelCase;
 static const ParallelCase cases[] = {{layers, "tensor"}, {layers, "batch"}, {layers, "layers"},
                                      {heads, "tensor"},  {heads, "layers"}, {moved, "batch"},
-                                     {summed, "batch"},  {picked, "batch"}};
+                                     {summed, "batch"},  {picked, "batch"}, {outer, "batch"}};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -246,6 +254,37 @@ static void terms_cross_once(void **state)
     ingot_context_free(c);
 }
 
+/* Of a sum that more than two devices make, each adds a piece and gets the others, with the bits of
+ * the whole: of the last device there may be none. */
+static void sums_in_pieces(void **state)
+{
+    (void)state;
+    for (int devices = 3; devices <= 4; devices++) {
+        Context *c = ingot_context_new(NULL, NULL);
+        Arena *a = arena_new();
+        ingot_value want[8];
+        Plan *p = plan_for(c, &(ParallelCase){outer, "batch"}, devices, a, want);
+        const int64_t piece = 4 * WIDE * WIDE / devices;
+        int pieces = 0, placed = 0;
+        int64_t size, from, to;
+        for (int i = 0; i < p->main.n; i++) {
+            const Step *s = p->main.step[i];
+            if (s->kind != STEP_COPY || s->bufs[0]->device == s->bufs[1]->device ||
+                !idx_value(s->elements, &size) || size != piece)
+                continue;
+            assert_true(idx_value(s->src_offset, &from));
+            pieces += from > 0;
+            placed += s->dst_offset && idx_value(s->dst_offset, &to) && to > 0;
+        }
+        assert_int_equal(pieces, (devices - 1) * (devices - 1)); /* those of the first begin at 0 */
+        assert_int_equal(placed, devices - 1);
+        assert_true(runs_as(p, want, a));
+        plan_free(p);
+        arena_free(a);
+        ingot_context_free(c);
+    }
+}
+
 /* Numbers along an axis that is not split are no part of others: rules look for them. */
 static void numbers_are_found(void **state)
 {
@@ -335,6 +374,7 @@ int main(void)
         cmocka_unit_test(in_order),         cmocka_unit_test(shared_out),
         cmocka_unit_test(terms_cross_once), cmocka_unit_test(numbers_are_found),
         cmocka_unit_test(waits_are_found),  cmocka_unit_test(offsets_are_found),
+        cmocka_unit_test(sums_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
