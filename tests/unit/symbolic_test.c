@@ -176,9 +176,14 @@ static Raw *random_expr(PointSpace *s, int depth)
     case 9:
     case 10: return raw(m, OP_MOD, 0, a, random_divisor(s), NULL);
     case 11: return raw(m, pick(2) ? OP_MIN : OP_MAX, 0, a, random_expr(s, depth - 1), NULL);
-    case 12: { /* x / d * d + x % d, perhaps over another d */
+    case 12: { /* x / d * d + x % d, perhaps over another d; or (x / d + y) % b * d + x % d */
         Raw *d = random_divisor(s), *e = pick(4) ? d : random_divisor(s);
-        Raw *q = raw(m, OP_MUL, 0, raw(m, OP_FLOORDIV, 0, a, d, NULL), e, NULL);
+        Raw *q = raw(m, OP_FLOORDIV, 0, a, d, NULL);
+        if (pick(2)) {
+            q = pick(3) ? raw(m, OP_ADD, 0, q, random_expr(s, pick(3)), NULL) : q;
+            q = raw(m, OP_MOD, 0, q, random_divisor(s), NULL);
+        }
+        q = raw(m, OP_MUL, 0, q, e, NULL);
         return raw(m, OP_ADD, 0, q, raw(m, OP_MOD, 0, a, d, NULL), NULL);
     }
     default: return raw(m, OP_WHERE, 0, random_cond(s, 0), a, random_expr(s, depth - 1));
