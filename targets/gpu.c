@@ -47,6 +47,36 @@ static int number_of(const char *arch)
                                            : 0;
 }
 
+/* Is it a GPU's name, or an architecture's: "sm_90", "sm_90a", "compute_90"? */
+static bool is_gpu(const char *name)
+{
+    const char *digits = strchr(name, '_');
+    const size_t n = digits ? strspn(digits + 1, "0123456789") : 0;
+    return find_gpu(name, strlen(name)) ||
+           (n > 1 && number_of(name) && (!digits[1 + n] || !digits[2 + n]));
+}
+
+const char *gpu_fault(Arena *a, const char *machine)
+{
+    for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
+        const char *name = arena_printf(a, "%.*s", (int)strcspn(at, "+"), at), *near = NULL;
+        int best = 3;
+        if (is_gpu(name))
+            continue;
+        for (int i = 0; i < GPUS; i++)
+            near = closer(name, gpus[i].name, near, &best);
+        return near ? arena_printf(a,
+                                   "cuda has no GPU '%.40s'; did you mean cuda:%s? `ingot targets` "
+                                   "lists them",
+                                   name, near)
+                    : arena_printf(a,
+                                   "cuda has no GPU '%.40s': give an architecture, as cuda:sm_90; "
+                                   "`ingot targets` lists them",
+                                   name);
+    }
+    return NULL;
+}
+
 /* The architecture whose figures one of such a number has: the last of them that is not later. */
 static const GpuModel *class_of(int sm)
 {

@@ -10,8 +10,11 @@ const char *cuda_tune(Target *t, Arena *a, const char *machine, ingot_status *st
     CudaDevice d;
     t->archs = machine;
     if (strcmp(machine, "native") != 0) {
-        gpu_tune(&t->machine, a, machine);
-        return NULL;
+        const char *fault = gpu_fault(a, machine);
+        *status = INGOT_USAGE;
+        if (!fault)
+            gpu_tune(&t->machine, a, machine);
+        return fault;
     }
     if (!cuda_device(&d)) {
         *status = INGOT_UNSUPPORTED;

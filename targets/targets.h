@@ -12,6 +12,8 @@ bool target_tune(Target *, const char *machine);
 /* gpu.c: figures of GPUs of NVIDIA's that are called so: "sm_90a+sm_80", "h100"; of several the
  * least. */
 void gpu_tune(Machine *, Arena *, const char *machine);
+/* What is wrong with "sm90", which is no name of a GPU; NULL: all of "sm_90a+sm_80" are. */
+const char *gpu_fault(Arena *, const char *machine);
 /* What NVRTC calls one of them, "sm_90a"; itself if it is none of gpus.def. */
 const char *gpu_arch(const char *name);
 /* cuda_device.c: what the driver tells of the first device; 0: it does not tell. False: there is

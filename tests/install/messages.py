@@ -177,6 +177,7 @@ def near_names(asked):
     says = asked.says
     # names that are nearly right
     says(2, r"did you mean opencl\?", "compile", DIGITS, "-o", "out", "--target", "openlc")
+    says(2, r"did you mean cuda:sm_90\?", "compile", DIGITS, "-o", "out", "--target", "cuda:sm90")
     says(
         2,
         r"--dim batsh: did you mean 'batch'\?",
