@@ -117,7 +117,7 @@ const CliOption cli_options[] = {
     {"--function", "NAME", INSPECT | EXPLAIN, "the function to show, if the model has several: decode, train_step .. (default: run). The page of -o has all of them, and shows this one first", WORD(function)},
     {"--state", "INPUT=OUTPUT", GRAPH | TUNE, "keep a tensor from run to run: the output becomes the input of the next run. It starts as zeros. 'past.*=present.*' declares one for each input whose name begins with 'past.'",
      .take = option_state},
-    {"--kv", "TYPE", GRAPH | TUNE, "the type in which a language model keeps keys and values: f16 (default), f32, or q8: bytes", .take = option_kv, .choices = "f16 f32"},
+    {"--kv", "TYPE", GRAPH | TUNE, "the type in which a language model keeps keys and values: f16 (default), f32, or q8: bytes", .take = option_kv, .choices = "f16 f32 q8"},
     {"--weights-type", "TYPE", GRAPH | TUNE, "convert the matrices of a Hugging Face folder to f16, bf16, q8_0, q4_0 or q4_k (default: as in the file)", WORD(weights_type), .choices = "f16 bf16 q8_0 q4_0 q4_k"},
     {"--slots", "N", GRAPH | TUNE, "how many sequences a language model continues in one run, each with its own states (docs/llm.md; default: 1)", .take = option_slots},
     {"--train", NULL, TRAINED, "also compile <name>_train_step(), a training step (docs/training.md); bench: time the training step", SET(train)},
