@@ -162,6 +162,7 @@ typedef struct Importer {
     bool retypes;          /* and at .weights_type */
     bool (*set_ops)(void *, const ingot_model_op *, int n);       /* --op */
     bool (*set_states)(void *, const ingot_model_state *, int n); /* --state */
+    void (*set_slots)(void *, int n);                             /* --slots */
     const char *(*entry)(const void *, int i); /* names of its networks; NULL: no more */
     void (*set_entry)(void *, int i);
     const char *(*file)(const void *, int i); /* without: the model is one file */

@@ -126,7 +126,6 @@ typedef struct {
     /* Of keys and values that a language model keeps; 0: f16. I8: bytes, with a scale in f16 for
      * each 32 of a head's elements. */
     ingot_dtype cache;
-    int slots; /* sequences of tokens that a language model has, 1 to 64; 0: one */
     /* What matrices of a folder of Hugging Face become: "f16", "bf16", "q8_0", "q4_0" or "q4_k";
      * NULL: as they are. */
     const char *weights_type;
@@ -182,6 +181,10 @@ bool ingot_model_set_ops(ingot_model *, const ingot_model_op *, int n);
  * whose numbers change. A `*` in both names stands for any text, the same in both, and makes a
  * state of each input that fits. To be said first. The list is borrowed. False after an error. */
 bool ingot_model_set_states(ingot_model *, const ingot_model_state *, int n);
+
+/** A language model continues so many sequences of tokens in one run, 1 to 64, each of which has an
+ * input of its own. To be said first. Of other models building is an error then. */
+void ingot_model_set_slots(ingot_model *, int n);
 
 /** Whether it takes tokens of text by a vocabulary that its bundle has. */
 bool ingot_model_has_text(const ingot_model *);

@@ -14,6 +14,7 @@ struct ingot_model {
     void *it; /* what the importer opened */
     ingot_context *c;
     char *path;
+    int slots; /* that were asked for; 0: none were */
 };
 
 #define IMPORTER(name) &importer_##name,
@@ -110,7 +111,7 @@ ingot_model *ingot_model_open(ingot_context *c, const char *path)
         ingot_error(c, by ? INGOT_IO : INGOT_INVALID, "%s: %s", path,
                     by ? "out of memory" : "no importer knows such files");
     } else {
-        *m = (ingot_model){by, by->open(c, name), c, name};
+        *m = (ingot_model){by, by->open(c, name), c, name, 0};
         if (m->it)
             return m;
     }
@@ -206,6 +207,13 @@ bool ingot_model_set_states(ingot_model *m, const ingot_model_state *states, int
     return !n || nothing_for(m, "--state", "inputs and outputs that could be one tensor");
 }
 
+void ingot_model_set_slots(ingot_model *m, int n)
+{
+    m->slots = n;
+    if (m->by->set_slots)
+        m->by->set_slots(m->it, n);
+}
+
 bool ingot_model_has_text(const ingot_model *m)
 {
     return m->by->has_text && m->by->has_text(m->it);
@@ -223,11 +231,12 @@ bool ingot_model_check(ingot_model *m)
 
 bool ingot_model_build(ingot_model *m, const ingot_model_options *options)
 {
-    if (options && (options->cache || options->slots) && !m->by->caches) {
+    const bool kept = options && options->cache;
+    if ((kept || m->slots) && !m->by->caches) {
         ingot_error(m->c, INGOT_USAGE,
                     "%s: %s files have no caches of keys and values that an option is for: what "
                     "they compute says how their states are kept",
-                    options->cache ? "--kv" : "--slots", m->by->name);
+                    kept ? "--kv" : "--slots", m->by->name);
         return false;
     }
     if (options && options->weights_type && !m->by->retypes) {

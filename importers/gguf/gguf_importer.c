@@ -56,6 +56,36 @@ static void *open_model(ingot_context *c, const char *path)
     return NULL;
 }
 
+/* NAME, or NAME_3 of one of several slots. */
+static const char *slot_name(const GgufModel *m, const char *name, int slot, char text[32])
+{
+    if (m->slots == 1)
+        return name;
+    snprintf(text, 32, "%s_%d", name, slot);
+    return text;
+}
+
+void gguf_set_slots(void *model, int slots)
+{
+    GgufModel *m = model;
+    m->slots = slots;
+    for (int i = 0; i < slots; i++) {
+        const char *name = slot_name(m, "ids", i, m->in_name[i]);
+        m->in[i] = (ingot_model_io){.name = name,
+                                    .value = name,
+                                    .dtype = INGOT_I32,
+                                    .rank = 1,
+                                    .dims = {-1},
+                                    .dim_names = {"n"}};
+    }
+    m->out = (ingot_model_io){
+        .name = "logits",
+        .value = "logits",
+        .dtype = INGOT_F32,
+        .rank = slots > 1 ? 2 : 1,
+        .dims = {slots > 1 ? slots : m->facts.vocabulary, slots > 1 ? m->facts.vocabulary : 0}};
+}
+
 bool gguf_start(GgufModel *m)
 {
     if (gguf_read_facts(m))
@@ -71,23 +101,18 @@ bool gguf_start(GgufModel *m)
     else if (*lacks)
         ingot_warning(m->c, "its chat template does not run here (%s): chats go on with the text",
                       lacks);
-    m->in = (ingot_model_io){.name = "ids",
-                             .value = "ids",
-                             .dtype = INGOT_I32,
-                             .rank = 1,
-                             .dims = {-1},
-                             .dim_names = {"n"}};
-    m->out = (ingot_model_io){.name = "logits",
-                              .value = "logits",
-                              .dtype = INGOT_F32,
-                              .rank = 1,
-                              .dims = {m->facts.vocabulary}};
+    gguf_set_slots(m, 1);
     return true;
 }
 
 static void close_model(void *model)
 {
     gguf_close(model);
+}
+
+int gguf_inputs(const void *m)
+{
+    return ((const GgufModel *)m)->slots;
 }
 
 int gguf_one(const void *m)
@@ -98,8 +123,7 @@ int gguf_one(const void *m)
 
 const ingot_model_io *gguf_input(const void *m, int i)
 {
-    (void)i;
-    return &((const GgufModel *)m)->in;
+    return &((const GgufModel *)m)->in[i];
 }
 
 const ingot_model_io *gguf_output(const void *m, int i)
@@ -167,15 +191,6 @@ static bool read_sizes(GgufModel *m, const ingot_model_options *o, GgufSizes *z)
     return good;
 }
 
-/* NAME, or NAME_3 of one of several slots. */
-static const char *slot_name(const GgufModel *m, const char *name, int slot, char text[32])
-{
-    if (m->slots == 1)
-        return name;
-    snprintf(text, 32, "%s_%d", name, slot);
-    return text;
-}
-
 /* One function: up to `most` tokens of each slot, `least` at least; of several slots some may have
  * none. */
 static void make_function(GgufModel *m, GgufSlot slot[], int64_t least, int64_t most)
@@ -202,7 +217,6 @@ bool gguf_build(void *model, const ingot_model_options *options)
     char name[32];
     if (!read_sizes(m, options, &z))
         return false;
-    m->slots = options && options->slots ? options->slots : 1;
     const size_t states = 4 * (size_t)(m->facts.layers * m->slots) * sizeof(ingot_tensor *);
     m->cache = (ingot_tensor **)ingot_alloc(m->c, states);
     memset((void *)m->cache, 0, states);
@@ -228,11 +242,12 @@ const Importer importer_gguf = {
     .is = is_gguf,
     .open = open_model,
     .close = close_model,
-    .input_count = gguf_one,
+    .input_count = gguf_inputs,
     .input = gguf_input,
     .output_count = gguf_one,
     .output = gguf_output,
     .build = gguf_build,
+    .set_slots = gguf_set_slots,
     .file = file,
     .precision = INGOT_PRECISION_Q8,
     .has_text = gguf_has_text,

@@ -117,7 +117,7 @@ typedef struct {
 } LayerTensors;
 
 typedef struct GgufModel GgufModel;
-enum { GGUF_CACHE_BLOCK = 32 };
+enum { GGUF_CACHE_BLOCK = 32, GGUF_SLOTS = 64 };
 
 struct GgufModel {
     ingot_context *c;
@@ -138,7 +138,8 @@ struct GgufModel {
     ingot_tensor **cache;
     ingot_tensor *angle[2][2]; /* of all positions, once asked for: cos and sin; in windows: [1] */
     ingot_dtype cache_type;    /* INGOT_I8: bytes, with a scale for each GGUF_CACHE_BLOCK */
-    ingot_model_io in, out;
+    ingot_model_io in[GGUF_SLOTS], out;
+    char in_name[GGUF_SLOTS][32];
     void *vocabulary;  /* NULL: it is of no kind that is known */
     const char *lacks; /* why, where the folder has told */
     size_t vocabulary_bytes;
@@ -150,9 +151,11 @@ struct GgufModel {
 /* The parts of an importer's record, of a model whose keys and tensors are known. */
 bool gguf_start(GgufModel *m); /* false after faults, which are told */
 void gguf_close(GgufModel *m); /* frees it, but for the folder */
+int gguf_inputs(const void *model);
 int gguf_one(const void *model);
 const ingot_model_io *gguf_input(const void *model, int i);
 const ingot_model_io *gguf_output(const void *model, int i);
+void gguf_set_slots(void *model, int slots);
 bool gguf_build(void *model, const ingot_model_options *);
 bool gguf_has_text(const void *model);
 
@@ -180,7 +183,6 @@ typedef struct {
     ingot_tensor *ids;
     ingot_dim *past;
 } GgufSlot;
-enum { GGUF_SLOTS = 64 };
 
 /* Logits of the last token of each slot: f32 [slots, vocabulary], [vocabulary] of one. Of another
  * function of the model: over the same states. */

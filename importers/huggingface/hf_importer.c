@@ -245,7 +245,7 @@ const Importer importer_huggingface = {
     .is = is_config,
     .open = open_folder,
     .close = close_folder,
-    .input_count = gguf_one,
+    .input_count = gguf_inputs,
     .input = gguf_input,
     .output_count = gguf_one,
     .output = gguf_output,
@@ -255,5 +255,6 @@ const Importer importer_huggingface = {
     .precision = INGOT_PRECISION_Q8,
     .has_text = gguf_has_text,
     .caches = true,
+    .set_slots = gguf_set_slots,
     .retypes = true,
 };

@@ -188,6 +188,19 @@ def bundle(m, ingot, folder, precision, target):
     return out / "try"
 
 
+def verify(ingot, model):
+    """Every slot is an input of its own for commands that draw inputs, too."""
+    command = [ingot.resolve(), "verify", model, "--interpret", "--slots", SLOTS, "--dim", "n=2"]
+    done = subprocess.run(
+        [str(c) for c in (*command, "--dim", "past=0..8", "--target", "c")],
+        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"verify: status {done.returncode}: {done.stdout}")
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -200,6 +213,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         m = Model("qwen3", 5, kinds=("Q8_0", "Q4_K"))
         program = bundle(m, a.ingot, pathlib.Path(folder), a.precision, a.target)
+        verify(a.ingot, pathlib.Path(folder) / "m.gguf")
         commands, runs = schedule(random.Random(3), True)
         beside_numpy(m, results(program, commands), runs)
         commands, runs = schedule(random.Random(4), False)

@@ -115,6 +115,8 @@ static ingot_status open_told(LoadedModel *m, const Options *o, void *quiet)
     bool good = m->file && (!o->entry || ingot_model_set_entry(m->file, o->entry)) &&
                 ingot_model_set_ops(m->file, ops, o->nop) &&
                 ingot_model_set_states(m->file, o->state, o->nstate);
+    if (good && o->slots)
+        ingot_model_set_slots(m->file, o->slots);
     return good ? INGOT_OK : ingot_context_status(m->c);
 }
 
@@ -439,7 +441,6 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                                    .functions =
                                        m->functions && takes_functions(o->a, o->compile.target),
                                    .cache = o->cache,
-                                   .slots = o->slots,
                                    .weights_type = o->weights_type,
                                    .rounding = o->rounding};
     if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
