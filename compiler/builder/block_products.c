@@ -7,7 +7,8 @@
  *     sum over k of x[m,k] * (s[n,b] * (u[n,k] - z) + l[n,b])                  k = (b, j)
  *
  *         x[m,k] ~ d[m,b] q[m,k]        d = the block's greatest |x| / 127, q = round(x / d) as i8;
- *                                       of blocks of 32 it is rounded to f16, as in llama.cpp
+ *                                       of blocks of 32 it is rounded to f16, as in llama.cpp,
+ *                                       where f16 has 11 bits for it
  *
  *         -> sum over b of  s[n,b] d[m,b] (f32)(sum over j of q u  -  z sum over j of q)
  *                           + l[n,b] d[m,b] (sum over j of q)
@@ -260,6 +261,14 @@ static Node *two_bytes(Context *c, Node *n)
     return ingot_cast(c, part, INGOT_I8);
 }
 
+/* A scale as f16 has it; of fewer digits than usual (or none) or beyond its range: as it is. */
+static Node *rounded_scale(Context *c, Node *d)
+{
+    const double least = 0x1p-14, most = 65504;
+    Node *usual = ingot_eq(c, ingot_min_c(c, ingot_max_c(c, d, least), most), d);
+    return ingot_where(c, usual, ingot_cast(c, ingot_cast(c, d, INGOT_F16), INGOT_F32), d);
+}
+
 /* Bytes of x, of two along an axis in front. */
 static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const BlockWeight *w)
 {
@@ -281,7 +290,7 @@ static ByteBlocks byte_blocks(Context *c, Node *x, const Node *blocks, const Blo
     Node *q = ingot_round(c, ingot_mul(c, b, per)),
          *d = ingot_div(c, most, ingot_like(c, most, most_level));
     if (!two && size == ROUNDED_BLOCK)
-        d = ingot_cast(c, ingot_cast(c, d, INGOT_F16), INGOT_F32);
+        d = rounded_scale(c, d);
     q = ingot_min_c(c, ingot_max_c(c, q, -most_level), most_level);
     q = two ? two_bytes(c, q) : ingot_cast_least(c, q, INGOT_I8);
     d = two ? ingot_mul(c, d, for_each_byte(c, d, 1 << DIGIT, 1)) : d;

@@ -1,5 +1,6 @@
 /* block_digits_test.c - numbers of 1 to 8 bits whose neighbours share a byte are packed anew: the
- * same numbers, in a form that is left as it is. */
+ * same numbers, in a form that is left as it is. And products of such weights. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "compiler.h"
+#include "ingot_ops.h"
 #include "ops.h"
 
 enum { ROWS = 3, COUNT = 32 };
@@ -67,9 +69,45 @@ static void what_is_left(void **state)
     ingot_context_free(c);
 }
 
+/* The scale of a block of the other operand has 16 bits, but not if it is so small, or so large,
+ * that f16 has fewer digits for it, or none. */
+static void activations_of_any_size(void **state)
+{
+    (void)state;
+    int8_t bytes[ROWS * COUNT];
+    float scales[ROWS], x[COUNT];
+    for (int i = 0; i < ROWS * COUNT; i++)
+        bytes[i] = (int8_t)(i * 73 + 11);
+    for (int i = 0; i < ROWS; i++)
+        scales[i] = 0.5f + (float)i;
+    for (int e = -60; e <= 60; e++) {
+        double want[ROWS] = {0}, range = 0;
+        ingot_context *c = ingot_context_new(NULL, NULL);
+        ingot_set_precision(c, INGOT_PRECISION_Q8);
+        for (int i = 0; i < COUNT; i++)
+            x[i] = ldexpf((float)((i * 29 + 7) % 64 - 31), e);
+        for (int i = 0; i < ROWS * COUNT; i++) {
+            want[i / COUNT] += (double)x[i % COUNT] * bytes[i] * (double)scales[i / COUNT];
+            range += fabs((double)x[i % COUNT] * bytes[i]);
+        }
+        ingot_tensor *w = ingot_data(c, "w", INGOT_I8, 3, (int64_t[]){ROWS, 1, COUNT}, bytes),
+                     *s = ingot_data(c, "s", INGOT_F32, 3, (int64_t[]){ROWS, 1, 1}, scales);
+        w = ingot_mul(c, ingot_cast(c, w, INGOT_F32), s);
+        w = ingot_reshape_c(c, w, 2, (int64_t[]){ROWS, COUNT});
+        ingot_tensor *row = ingot_data(c, "x", INGOT_F32, 2, (int64_t[]){1, COUNT}, x);
+        Interp *ip = interp_new(c);
+        const float *y = interp_eval(ip, ingot_linear(c, row, w, NULL), NULL);
+        for (int i = 0; i < ROWS; i++)
+            assert_true(fabs(y[i] - want[i]) < 5e-3 * range);
+        interp_free(ip);
+        ingot_context_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_numbers),
-                                       cmocka_unit_test(what_is_left)};
+                                       cmocka_unit_test(what_is_left),
+                                       cmocka_unit_test(activations_of_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
