@@ -8,6 +8,8 @@ igrt_status igrt_cu_all_reduce(igrt_cu *cu, const igrt_comm *comm, igrt_cu_ptr d
 {
     if (!comm || comm->size < 2 || !count)
         return IGRT_OK;
+    if (cu->captures && !data) /* recorded before it is known where the caller has it: not run */
+        return IGRT_OK;
     if (cu->updates) /* the copy has told that this graph is to be recorded anew */
         return IGRT_OK;
     if (!comm->all_reduce_in ||

@@ -36,6 +36,7 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,18 +103,9 @@ static inline int igrt_nccl_all_reduce(void *user, void *data, size_t count, igr
     return e ? igrt_nccl_fails(n, n->text(e)) : 0;
 }
 
-/* Opens the library; what igrt_nccl_make_id() and igrt_nccl_begin() do first. */
-static inline int igrt_nccl_open(igrt_nccl *n)
+static inline int igrt_nccl_find(igrt_nccl *n)
 {
-    const char *file = getenv("INGOT_NCCL");
     int version = 0;
-    if (n->lib)
-        return 0;
-    setenv("NCCL_NVLS_ENABLE", "0", 0);
-    n->lib = dlopen(file ? file : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!n->lib)
-        return igrt_nccl_fails(n, "libnccl.so.2 cannot be opened: install NCCL, or set INGOT_NCCL "
-                                  "to its file");
     const struct {
         void *to;
         const char *name;
@@ -129,6 +121,24 @@ static inline int igrt_nccl_open(igrt_nccl *n)
     if (n->version(&version) || version < IGRT_NCCL_AVG_SINCE)
         return igrt_nccl_fails(n, "NCCL 2.10 or later is needed");
     return 0;
+}
+
+/* Opens the library; what igrt_nccl_make_id() and igrt_nccl_begin() do first. */
+static inline int igrt_nccl_open(igrt_nccl *n)
+{
+    const char *file = getenv("INGOT_NCCL");
+    if (n->lib)
+        return 0;
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+    n->lib = dlopen(file ? file : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!n->lib)
+        return igrt_nccl_fails(n, "libnccl.so.2 cannot be opened: install NCCL, or set INGOT_NCCL "
+                                  "to its file");
+    if (!igrt_nccl_find(n))
+        return 0;
+    dlclose(n->lib);
+    n->lib = NULL;
+    return 1;
 }
 
 /* For the first process. Clear *n with memset or `= {0}` before. */
@@ -212,6 +222,11 @@ static inline int igrt_nccl_file(igrt_nccl *n, int rank, int size, const char *p
     FILE *f = NULL;
     memset(n, 0, sizeof *n);
     if (!rank) {
+        if ((f = fopen(path, "rb"))) {
+            fclose(f);
+            return igrt_nccl_fails(n, "the file of the id is there already, of another run: remove "
+                                      "it, or name another file");
+        }
         if (igrt_nccl_make_id(n, &id))
             return 1;
         if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part ||
@@ -249,12 +264,33 @@ static inline int igrt_nccl_all(int socket, char *data, size_t bytes, int sends)
     return 0;
 }
 
+/* Of these addresses; one of IPv6, which has IPv4 too, before the others. -1: none is free. */
+static inline int igrt_nccl_listen(const struct addrinfo *at, int size)
+{
+    const int yes = 1, no = 0;
+    for (int six = 1; six >= 0; six--)
+        for (const struct addrinfo *a = at; a; a = a->ai_next) {
+            const int s = (a->ai_family == AF_INET6) == six
+                              ? socket(a->ai_family, a->ai_socktype, a->ai_protocol)
+                              : -1;
+            if (s < 0)
+                continue;
+            (void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+            if (six)
+                (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+            if (!bind(s, a->ai_addr, a->ai_addrlen) && !listen(s, size))
+                return s;
+            close(s);
+        }
+    return -1;
+}
+
 /* The first process gives the id to each that connects; the others connect until it answers. */
 static inline int igrt_nccl_meet(const char *host, const char *port, int rank, int size,
                                  igrt_nccl_id *id)
 {
     struct addrinfo hints, *at = NULL;
-    int failed = 1, yes = 1;
+    int failed = 1;
     memset(&hints, 0, sizeof hints);
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = rank ? 0 : AI_PASSIVE;
@@ -271,22 +307,18 @@ static inline int igrt_nccl_meet(const char *host, const char *port, int rank, i
         if (failed)
             igrt_nccl_rest();
     }
-    for (const struct addrinfo *a = at; a && failed && !rank; a = a->ai_next) {
-        const int s = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
-        if (s < 0)
-            continue;
-        (void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        failed = bind(s, a->ai_addr, a->ai_addrlen) || listen(s, size);
-        for (int given = 1; given < size && !failed;) {
-            const int other = accept(s, NULL, NULL);
-            failed = other < 0;
-            if (!failed) {
-                given += !igrt_nccl_all(other, id->bytes, sizeof id->bytes, 1);
-                close(other);
-            }
+    const int s = rank ? -1 : igrt_nccl_listen(at, size);
+    failed = rank ? failed : s < 0;
+    for (int given = 1; given < size && !failed && !rank;) {
+        const int other = accept(s, NULL, NULL);
+        failed = other < 0;
+        if (!failed) {
+            given += !igrt_nccl_all(other, id->bytes, sizeof id->bytes, 1);
+            close(other);
         }
-        close(s);
     }
+    if (s >= 0)
+        close(s);
     freeaddrinfo(at);
     return failed;
 }

@@ -127,6 +127,8 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
+    if (!to || !from)
+        return 1;
     return enqueue(stream,
                    [=] { memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes); });
 }

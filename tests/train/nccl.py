@@ -9,7 +9,7 @@ one process in C that has all of the batch, each time the same bytes.
                                        means are its own values
 
 The id of the first process comes by a file, and by the environment that torchrun makes. Found are a
-sum in the place of a mean, and processes that ask for different sums; told are a library that is none,
+sum in the place of a mean, and processes that ask for different sums; told are a library that is none, a file of another run,
 and a GPU that is not there.
 
 Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
@@ -51,11 +51,12 @@ static unsigned draw(void)
 int main(int argc, char **argv)
 {
     static model_ctx ctx;
-    static float x[ALL*PIXELS], loss, rate = 0.1f;
-    static int64_t target[ALL];
+    static _Alignas(256) float x[ALL*PIXELS], loss, rate = 0.1f;
+    static _Alignas(256) int64_t target[ALL];
     const size_t bytes = (MODEL_ARENA_BYTES(1) + 4096) / 4096 * 4096;
     model_config config = {.struct_size = sizeof config, .arena = aligned_alloc(4096, bytes),
-                           .arena_bytes = bytes};
+                           .arena_bytes = bytes,
+                           .flags = getenv("ON_DEVICE") ? IGRT_ON_DEVICE : 0};
     int rank = 0;
 #ifdef GPU
     static igrt_nccl nccl;
@@ -192,7 +193,9 @@ def emulated(a, at):
     env = stubs(program.parent, at)
     two, again = (losses(by_file(program, env, 2, at)) for _ in range(2))
     other = losses(by_torchrun(program, env, 2))
-    assert (two == again).all() and (two == other).all(), "other bytes in another run"
+    on_device = losses(by_file(program, {**env, "ON_DEVICE": "1"}, 2, at))
+    runs = (again, other, on_device)
+    assert all((two == x).all() for x in runs), "other bytes in another run"
     worst = np.abs(one - two).max()
     assert worst < 2e-5, f"{worst}\n{one}\n{two}"
     step = (program.parent / "model_train_step.c").read_text()
@@ -205,6 +208,10 @@ def emulated(a, at):
         assert status == 5 and why in printed[0][1], printed
     status, printed = together([([program, 0, 1, at / "id", 99], env)])
     assert status and "GPU" in printed[0][1], printed
+    (at / "id").write_bytes(b"of a run that has ended")
+    status, printed = by_file(program, env, 1, at)
+    assert status == 5 and "already" in printed[0][1], printed
+    (at / "id").unlink()
     for what, change in (
         (
             "a sum, not a mean",

@@ -227,7 +227,7 @@ Node *rows_terms(Lower *, Piece *, Node *);
 /* The same of what others join with their parts: of rows in blocks, made to what is known of the
  * whole row. */
 Node *rows_part(Lower *, Piece *, Node *);
-/* e^(own - all), of a maximum that others have more for; 1 where there is nothing at all. */
+/* e^(own - all), of a maximum that others have more for; 0 of a part that has nothing. */
 Node *rows_factor(Lower *, Node *greatest, Node *own, Node *all);
 Node *rows_stage(Lower *, Piece *, Node *);
 Node *rows_reduce(Lower *, Piece *, Node *);
