@@ -446,7 +446,6 @@ igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes
 
 igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t bytes)
 {
-    /* what is recorded before the caller has said where its memory is does not run */
     if (bytes == 0 || cu->updates || (cu->captures && (!from || !to)))
         return no_kernel(cu);
     if (enter(cu))

@@ -188,6 +188,7 @@ igrt_status igrt_cu_launch(igrt_cu *cu, void *kernel, const unsigned grid[3],
 /* Enqueued in order; data of write and read must stay until igrt_cu_finish. */
 igrt_status igrt_cu_write(igrt_cu *cu, igrt_cu_ptr to, const void *data, size_t bytes);
 igrt_status igrt_cu_read(igrt_cu *cu, igrt_cu_ptr from, void *data, size_t bytes);
+/* Not recorded where one is 0: the caller has not said yet where it is, and nothing runs. */
 igrt_status igrt_cu_copy(igrt_cu *cu, igrt_cu_ptr from, igrt_cu_ptr to, size_t bytes);
 igrt_status igrt_cu_zero(igrt_cu *cu, igrt_cu_ptr to, size_t bytes);
 
