@@ -67,9 +67,13 @@ void gguf_fault(GgufModel *m, ingot_status status, const char *name, const char 
         return;
     if (name && m->shown)
         name = m->shown(m, name, shown);
-    ingot_set_origin(m->c, m->faults > MOST_FAULTS ? NULL : name, NULL);
-    ingot_error(m->c, status, "%s", m->faults > MOST_FAULTS ? "there are more faults" : text);
     ingot_set_origin(m->c, NULL, NULL);
+    if (m->faults > MOST_FAULTS)
+        ingot_error(m->c, status, "there are more faults");
+    else if (name)
+        ingot_error(m->c, status, "'%s': %s", name, text);
+    else
+        ingot_error(m->c, status, "%s", text);
 }
 
 /* The value of a key of the architecture: ".block_count"; NULL: there is none. */

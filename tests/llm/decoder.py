@@ -565,7 +565,7 @@ def refused(ingot, folder):
     ):
         if what not in said:
             sys.exit(f"'{what}' is not said:\n{said}")
-    if done.returncode not in (3, 4) or "use_something" in said:
+    if done.returncode not in (3, 4) or "use_something" in said or "node '" in said:
         sys.exit(f"status {done.returncode}\n{said}")
     path = m.write(folder / "other.gguf", **{"general.architecture": "mamba"})
     done = subprocess.run([str(ingot), "check", str(path)], capture_output=True, text=True)
