@@ -29,10 +29,26 @@ static void print_line(const char *prefix, const char *message)
 
 char sink_errors[1];
 
+/* A command that opens a model again, to ask for its inputs and then to build it, warns once. */
+static bool was_said(const char *message)
+{
+    enum { MOST = 64 };
+    static uint64_t said[MOST];
+    static int n;
+    const uint64_t hash = hash_bytes(0, message, strlen(message));
+    for (int i = 0; i < n; i++)
+        if (said[i] == hash)
+            return true;
+    if (n < MOST)
+        said[n++] = hash;
+    return false;
+}
+
 void sink(void *quiet, ingot_level level, const char *message)
 {
     static const char *const prefix[] = {"  ", "  warning: ", ""};
-    if (!quiet || (quiet == sink_errors && level == INGOT_ERROR)) {
+    const bool wanted = !quiet || (quiet == sink_errors && level == INGOT_ERROR);
+    if (wanted && !(level == INGOT_WARNING && was_said(message))) {
         progress_end();
         print_line(prefix[level], message);
     }
