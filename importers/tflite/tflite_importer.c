@@ -321,8 +321,9 @@ static const char *function_of(TfliteModel *m, int i)
     bool good = ingot_function_name(name);
     for (int k = 1; k < i; k++)
         good &= strcmp(m->entries[k].function, name) != 0;
+    const size_t end = n > MOST - 4 ? MOST - 4 : n;
     if (!good)
-        snprintf(name + (n > MOST - 4 ? MOST - 4 : n), 12, "_%d", i);
+        snprintf(name + end, ROOM - end, "_%d", i);
     return m->entries[i].function = name;
 }
 
