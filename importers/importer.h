@@ -157,6 +157,7 @@ typedef struct Importer {
 
     /* What a format may lack: NULL. */
     bool (*check)(void *); /* all that is not supported, at once */
+    bool builds_rest;      /* then `build` does without it, and reports what else is wrong */
     bool trains;           /* `build` looks at ingot_model_options.training, */
     bool caches;           /* and at .cache, */
     bool retypes;          /* and at .weights_type */

@@ -191,8 +191,10 @@ bool ingot_model_has_text(const ingot_model *);
 
 /** Whether the format can tell what is not supported of a model without building it. */
 bool ingot_model_has_check(const ingot_model *);
-/** Then reports all of it, before any work. True if there is nothing. */
+/** Then reports all of it, before any work. True if there is nothing. Building fails otherwise. */
 bool ingot_model_check(ingot_model *);
+/** Whether building reports, after a check that found something, what is wrong besides. */
+bool ingot_model_builds_rest(const ingot_model *);
 
 /** Declares inputs, builds all nodes, declares outputs. A bound input is still declared, so that
  * inputs keep their numbers, but its value is the constant. options may be NULL. */

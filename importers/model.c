@@ -229,6 +229,11 @@ bool ingot_model_check(ingot_model *m)
     return !m->by->check || m->by->check(m->it);
 }
 
+bool ingot_model_builds_rest(const ingot_model *m)
+{
+    return m->by->builds_rest;
+}
+
 bool ingot_model_build(ingot_model *m, const ingot_model_options *options)
 {
     const bool kept = options && options->cache;

@@ -49,7 +49,8 @@ void ingot_onnx_set_ops(ingot_onnx *, const ingot_model_op *, int n);
  * whose numbers change. To be said first. The list is borrowed. False after an error. */
 bool ingot_onnx_set_states(ingot_onnx *, const ingot_model_state *, int n);
 
-/** Reports every node that no lowering exists for, before any work. True if there is none. */
+/** Reports every node that no lowering exists for, before any work. True if there is none. Else
+ * ingot_onnx_build() fails, and reports what is wrong besides. */
 bool ingot_onnx_check(ingot_onnx *);
 
 /** Declares inputs, builds all nodes, declares outputs. A bound input is still declared, so that

@@ -110,10 +110,14 @@ struct ingot_onnx {
     Names integers; /* that are trained: the node that first reads each */
     bool *dim_used; /* by option */
     int nesting;
+    Names refused; /* nodes that the check has told of, by address */
+    bool hopeless; /* it has told of what is no node */
     size_t evaluated;
     int inside; /* ingot_source_node whose body is evaluated, plus 1 */
 };
 typedef struct ingot_onnx Model;
+/* Has the check told of it? Then it fails without a word. */
+bool is_refused(const Model *, const Onnx__NodeProto *);
 
 typedef struct Lowering Lowering;
 struct Lowering {

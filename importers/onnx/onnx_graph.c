@@ -489,8 +489,9 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
         unsupported(n, "the model has more than %d nodes", ONNX_MAX_NODES);
         return false;
     }
-    if (!read_inputs(n, &poisoned)) {
+    if (is_refused(m, proto) || !read_inputs(n, &poisoned)) {
         n->failed = true;
+        m->inside = inside;
         return define_outputs(n);
     }
     ingot_custom_op *custom = custom_find(m, proto);

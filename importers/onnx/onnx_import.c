@@ -3,6 +3,7 @@
  * its nodes can be lowered, and building it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -456,12 +457,35 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
     return schema_attributes(m, n);
 }
 
+/* Two digits for each byte of an address. */
+enum { ADDRESS_BYTES = 2 * sizeof(uintptr_t) + 1 };
+
+static const char *address_text(const void *p, char text[ADDRESS_BYTES])
+{
+    snprintf(text, ADDRESS_BYTES, "%" PRIxPTR, (uintptr_t)p);
+    return text;
+}
+
+bool is_refused(const Model *m, const Onnx__NodeProto *n)
+{
+    char text[ADDRESS_BYTES];
+    return m->refused.n && names_get(&m->refused, address_text(n, text));
+}
+
+static bool check_or_refuse(Model *m, const Scope *s, Onnx__NodeProto *n)
+{
+    if (check_node(m, s, n))
+        return true;
+    names_put(m->c, &m->refused, address_text(n, ingot_alloc(m->c, ADDRESS_BYTES)), n);
+    return false;
+}
+
 /* The depth is bounded by that of the file's messages. */
 static bool check_nodes(Model *m, const Scope *s, size_t n_node, Onnx__NodeProto **node)
 {
     bool ok = true;
     for (size_t i = 0; i < n_node; i++) {
-        ok &= check_node(m, s, node[i]);
+        ok &= check_or_refuse(m, s, node[i]);
         for (size_t a = 0; a < node[i]->n_attribute; a++) {
             const Onnx__AttributeProto *attr = node[i]->attribute[a];
             for (size_t k = 0; k < attr->n_graphs; k++)
@@ -518,9 +542,10 @@ bool ingot_onnx_check(ingot_onnx *m)
     ingot_set_origin(m->c, NULL, NULL);
     bool ok = check_opsets(m, s.n_opset, s.opset);
     ok &= check_functions(m);
+    m->hopeless = !ok;
     if (ok)
         ok = check_nodes(m, &s, model->graph->n_node, model->graph->node);
-    for (size_t i = 0; ok && i < model->n_functions; i++) {
+    for (size_t i = 0; !m->hopeless && i < model->n_functions; i++) {
         const Onnx__FunctionProto *f = model->functions[i];
         Scope body = {.function = f, .n_opset = f->n_opset_import, .opset = f->opset_import};
         ok &= check_nodes(m, &body, f->n_node, f->node);
@@ -713,6 +738,8 @@ bool ingot_onnx_build(ingot_onnx *m, const ingot_model_options *options)
     ingot_set_origin(m->c, NULL, NULL);
     m->dim_used =
         ingot_alloc(m->c, (size_t)(options ? options->n_dims + 1 : 1) * sizeof *m->dim_used);
+    if (m->hopeless)
+        return false;
     bool ok = dim_options_good(m);
     ok &= free_dims_given(m, ok ? INGOT_UNSUPPORTED : INGOT_USAGE);
     m->evaluated = 0;

@@ -118,6 +118,7 @@ const Importer importer_onnx = {
     .output = output,
     .build = build,
     .check = check,
+    .builds_rest = true,
     .trains = true,
     .training = training,
     .set_ops = set_ops,

@@ -234,6 +234,16 @@ def operators():
         ["n0", "Upsample"],
     )
     case("op_misspelt", model([node("Gemmm", ("x", "x"))]), 4, ["n0", "did you mean Gemm (ai.onnx"])
+    case(
+        "op_misspelt_beside_shapes",  # all at once
+        model(
+            [node("Gemmm", ("x", "x")), node("Concat", ("x", "s"), ("z",), axis=0)],
+            weights=[weight("s", np.ones(2, np.float32))],
+        ),
+        (3, 4),
+        ["n0", "did you mean Gemm (ai.onnx", "(Concat): concat"],
+        messages=2,
+    )
     case("op_other_case", model([node("relu")]), 4, ["n0", "did you mean Relu (ai.onnx"])
     case("op_elsewhere", model([node("Scaler")]), 4, ["n0", "Scaler (ai.onnx.ml"])
     case(

@@ -35,7 +35,8 @@ static void build(ingot_context *c, ingot_onnx *m)
             if (io->dims[a] < 0)
                 dims[options.n_dims++] = (ingot_model_dim){io->dim_names[a], 2, 2};
     }
-    if (ingot_onnx_check(m) && ingot_onnx_build(m, &options))
+    const bool checked = ingot_onnx_check(m);
+    if (ingot_onnx_build(m, &options) && checked)
         free(ingot_dump(c, NULL, "kernels"));
 }
 

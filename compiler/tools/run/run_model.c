@@ -443,7 +443,9 @@ ingot_status model_build(LoadedModel *m, const Options *o, const HostTensor *val
                                    .cache = o->cache,
                                    .weights_type = o->weights_type,
                                    .rounding = o->rounding};
-    if (!ingot_model_check(m->file) || !build_functions(m, o, &options) || m->c->nerror) {
+    const bool checked = ingot_model_check(m->file);
+    if ((!checked && !ingot_model_builds_rest(m->file)) || !build_functions(m, o, &options) ||
+        m->c->nerror) {
         if (!m->c->sink_user)
             suggest_dims(m, o);
         return ingot_context_status(m->c);
