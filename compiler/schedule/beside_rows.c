@@ -211,7 +211,8 @@ static int find_late(Sched *s, Node *const *order, const Node *z, bool *late)
     return n;
 }
 
-static void order_behind(Sched *s, Node **order, const Node *z)
+/* Did anything move? */
+static bool order_behind(Sched *s, Node **order, const Node *z)
 {
     const int end = info_of(s, z)->order;
     bool *late = NEWN(s->scratch, bool, end + 1);
@@ -230,6 +231,7 @@ static void order_behind(Sched *s, Node **order, const Node *z)
         order[n++] = behind[i];
     for (int i = 0; i < n; i++)
         info_of(s, order[i])->order = i;
+    return left > 0;
 }
 
 void order_beside_rows(Sched *s, int n, Node **order)
@@ -244,6 +246,10 @@ void order_beside_rows(Sched *s, int n, Node **order)
         if (!known)
             maker[nmaker++] = x->beside;
     }
-    for (int k = 0; k < nmaker; k++)
-        order_behind(s, order, maker[k]);
+    bool moved = true; /* a kernel that moves leaves what reads its own rows before it: again */
+    for (int pass = 0; moved && pass < nmaker; pass++) {
+        moved = false;
+        for (int k = 0; k < nmaker; k++)
+            moved |= order_behind(s, order, maker[k]);
+    }
 }

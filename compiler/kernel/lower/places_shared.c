@@ -180,7 +180,7 @@ enum { STRAIGHT = 8 };
 
 /* Warps that have a part each of what lies along a row, as it lies in the place: each brings its
  * own, so that nobody else reads what it has brought. 1: they share what is there. */
-static int64_t warps_apart(const Lower *q, const Piece *p, const SharedPlace *s, int64_t chunk)
+static int64_t warps_of_parts(const Lower *q, const Piece *p, const SharedPlace *s, int64_t chunk)
 {
     const Nest *n = q->nest;
     int64_t warps = 1, elements = 1;
@@ -203,7 +203,7 @@ static int64_t warps_apart(const Lower *q, const Piece *p, const SharedPlace *s,
 static Node *number_of(Lower *q, Piece *p, const SharedPlace *s, int64_t chunk, Node **turn)
 {
     int64_t rounds = rounds_of(q, s, chunk);
-    const int64_t warps = warps_apart(q, p, s, chunk);
+    const int64_t warps = warps_of_parts(q, p, s, chunk);
     Node *e = lower_item(q, p);
     if (s->slot && warps == 1)
         p->t.together = true;
