@@ -34,7 +34,7 @@ enum {
     CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
     CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
     CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
-    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_SWIZZLE_32B = 1, /* 64 follow, and 128: a box's lines are swizzled whole */
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
 };
@@ -301,18 +301,17 @@ static const int map_type[] = {[1] = CU_TENSOR_MAP_DATA_TYPE_UINT8,
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box)
 {
-    unsigned size[5], step[5];
+    const unsigned step[5] = {1, 1, 1, 1, 1};
+    unsigned size[5];
     if (!cu->cuTensorMapEncodeTiled || rank < 2 || rank > 5)
         return IGRT_ERR_DEVICE;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         size[i] = (unsigned)box[i];
-        step[i] = 1;
-    }
     return check(cu, cu->cuTensorMapEncodeTiled(
                          map->word, map_type[bytes], (unsigned)rank, (void *)(uintptr_t)memory,
                          extent, stride + 1, size, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+                         CU_TENSOR_MAP_SWIZZLE_32B + bytes * (int)box[0] / 64,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 igrt_status igrt_cu_make_window_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes,
@@ -327,7 +326,8 @@ igrt_status igrt_cu_make_window_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr m
     return check(cu, cu->cuTensorMapEncodeIm2col(
                          map->word, map_type[bytes], (unsigned)rank, (void *)(uintptr_t)memory,
                          extent, stride + 1, low, high, (unsigned)box[0], (unsigned)box[1], steps,
-                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         CU_TENSOR_MAP_SWIZZLE_32B + bytes * (int)box[0] / 64,
                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 

@@ -143,8 +143,8 @@ typedef struct {
 } __attribute__((aligned(64))) igrt_cu_map;
 
 /* Boxes of elements of 2 or 4 bytes, zero beyond the ends; the first axis lies side by side, the
- * others so many bytes apart. Its 128 bytes in a box are swizzled. IGRT_ERR_DEVICE, too, where the
- * driver has no such maps. */
+ * others so many bytes apart. Its 128 or 64 bytes in a box are swizzled. IGRT_ERR_DEVICE, too,
+ * where the driver has no such maps. */
 igrt_status igrt_cu_make_map(igrt_cu *cu, igrt_cu_map *map, igrt_cu_ptr memory, int bytes, int rank,
                              const uint64_t *extent, const uint64_t *stride, const uint64_t *box);
 

@@ -4,11 +4,12 @@
  *
  *     igrt_wgmma_lines(p)            an operand at p: lines of terms, 128 bytes from one to the
  *                                    next
+ *     igrt_wgmma_half_lines(p)       the same of 64 bytes
  *     igrt_wgmma_terms(p, apart)     terms of lines: 64 lines of a term side by side, the next 64
  *                                    lines `apart` elements behind
  *     igrt_wgmma256_dot_f16<ta, tb>(&c, a, b)    c += a b, 64 rows by 256 columns by 16 terms; ta,
  *                                                tb: a, b are terms of lines; _bf16; 192, 128,
- *                                                64; <ta, tb, 0>: c = a b
+ *                                                64, 32; <ta, tb, 0>: c = a b
  *     igrt_wgmma128_rows_f16<tb>(&c, a, b)       the same of rows that items have (igrt_mma_a);
  *                                                _bf16; 64
  *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any
@@ -66,8 +67,8 @@
  *                                    group's place, and so on, those of this one excepted
  *     igrt_cluster_take<...>(...)    to the group's own share what the others have given is added
  *
- * Lines of 128 bytes are swizzled by copies and products alike. Which elements an item has of the
- * sums: PTX ISA, "wgmma.m64nNk16".
+ * Lines of 128 bytes, and of 64, are swizzled by copies and products alike. Which elements an item
+ * has of the sums: PTX ISA, "wgmma.m64nNk16".
  */
 typedef uint64_t igrt_wgmma_operand;
 typedef struct {
@@ -91,6 +92,9 @@ typedef struct {
     float v[32];
 } igrt_wgmma64_c;
 typedef struct {
+    float v[16];
+} igrt_wgmma32_c;
+typedef struct {
     int32_t v[128];
 } igrt_wgmma256_c_i32;
 typedef struct {
@@ -106,11 +110,17 @@ typedef struct __align__(64)
 igrt_map;
 
 /* Where it lies, in units of 16 bytes; from 64 lines to the next, and from eight lines to the next;
- * swizzle of 128 bytes. */
+ * swizzle of 128 bytes, or of 64. */
 static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_at(const void *p, int apart)
 {
     return (uint64_t)(((uint32_t)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4) |
            (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_half_lines(const void *p)
+{
+    return (uint64_t)(((uint32_t)__cvta_generic_to_shared(p) & 0x3ffffu) >> 4) |
+           (uint64_t)(16 >> 4) << 16 | (uint64_t)(512 >> 4) << 32 | (uint64_t)2 << 62;
 }
 
 static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_lines(const void *p)
@@ -126,6 +136,7 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
 #define IGRT_0_23                                                            \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23"
+#define IGRT_0_15 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define IGRT_0_31 IGRT_0_23 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define IGRT_32_47 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define IGRT_32_63 \
@@ -157,6 +168,8 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
                      : "l"(x), "l"(y), "n"(ADD), "n"(TA), "n"(TB));                              \
     }
 #define IGRT_WGMMA_DOTS(type)                                                                     \
+    IGRT_WGMMA_DOT(32, type, IGRT_0_15, "%16", "%17", "%18", "%19", "%20", IGRT_SUMS_8("+f", 0),  \
+                   IGRT_SUMS_8("+f", 8))                                                          \
     IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", IGRT_SUMS_32("+f", 0)) \
     IGRT_WGMMA_DOT(128, type, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66", "%67", "%68",       \
                    IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))                                 \
@@ -337,6 +350,7 @@ igrt_wgmma_dot_tf32x3(igrt_wgmma_two<N> *c, igrt_wgmma_operand a, igrt_wgmma_ope
 #undef IGRT_SUMS_8
 #undef IGRT_0_23
 #undef IGRT_0_31
+#undef IGRT_0_15
 #undef IGRT_32_47
 #undef IGRT_32_63
 #undef IGRT_64_127

@@ -163,7 +163,6 @@ BELOW_REASONS = {
     },
     "kernel/lower/pad_bounds.c": {"INSIDE": "iterations that pay for a second loop: code for time"},
     "kernel/lower/places.c": {"STACK": "operating systems: bytes that any thread has"},
-    "kernel/lower/places_bulk.c": {"RUN": "cp.async.bulk.tensor: bytes of a run, swizzled"},
     "kernel/lower/places_window.c": {
         "1 << 15": "cuTensorMapEncodeIm2col: corners of images of one axis, ...",
         "1 << 7": "... of two, ...",

@@ -138,10 +138,10 @@ static void products_of_rows(Render *r, const Stmt *s)
     Node *a, *b, *first[TC_MOST_TERMS];
     LaneFragment x = {0}, y;
     (void)tc_operands(u.tc, s->term, u.fragment, &a, &b);
-    (void)tc_place_fragment(r->k->c, u.fragment, b, &y);
+    (void)tc_place_fragment(r->k->c, u.tc, u.fragment, b, &y);
     const bool packed = a->op == OP_PACK;
     if (!packed)
-        (void)tc_place_fragment(r->k->c, u.fragment, a, &x);
+        (void)tc_place_fragment(r->k->c, u.tc, u.fragment, a, &x);
     (void)tc_terms(s->node->src[0], first, TC_MOST_TERMS);
     const bool adds = !render_begins_products(r, s->node) || first[0] != s->term;
     sb_printf(r->sb, "%s_%s_%s", u.tc->spelling, packed ? "rows" : "dot", name);
@@ -165,8 +165,8 @@ void render_products(Render *r, const Stmt *s)
     LaneFragment x, y;
     if (tc_in_place(t->tc)) {
         const char *name = strchr(t->tc->name, '.') + 1;
-        (void)tc_place_fragment(r->k->c, t->fragment, a, &x);
-        (void)tc_place_fragment(r->k->c, t->fragment, b, &y);
+        (void)tc_place_fragment(r->k->c, t->tc, t->fragment, a, &x);
+        (void)tc_place_fragment(r->k->c, t->tc, t->fragment, b, &y);
         if (tc_rests(t->tc)) {
             sb_printf(r->sb, "igrt_wgmma_dot_%s(", name);
         } else if (t->tc->a == INGOT_I8) {
@@ -250,10 +250,12 @@ void render_lane_fragment(Render *r, Node *load)
     LaneFragment f;
     const bool in_place = tc_in_place(t->tc);
     const TileUnit u = tile_unit(t, load);
-    if (!(in_place ? tc_place_fragment : tc_lane_fragment)(r->k->c, u.fragment, load, &f))
+    if (!(in_place ? tc_place_fragment(r->k->c, u.tc, u.fragment, load, &f)
+                   : tc_lane_fragment(r->k->c, u.fragment, load, &f)))
         BUG("%s: a fragment whose layout is not the one of its unit", r->k->name);
     if (in_place) {
-        sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? "lines" : "terms",
+        const char *lines = u.tc->run < TC_RUN ? "half_lines" : "lines";
+        sb_printf(r->sb, "igrt_wgmma_%s(a%lld + ", f.by_line ? lines : "terms",
                   (long long)load->src[0]->arg.i);
         render_place_of_block(r, load->src[0]->arg.i);
         render_expr(r, f.first);

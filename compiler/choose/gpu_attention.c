@@ -416,7 +416,7 @@ static int64_t group_sums(const RowsExtents *e, const GroupRows *g)
 
 static int64_t group_terms(const RowsExtents *e, const Tc *u)
 {
-    return ceil_div(e->terms, tc_run(u->a)) * tc_run(u->a);
+    return ceil_div(e->terms, tc_run(u)) * tc_run(u);
 }
 
 static bool group_again(const RowsExtents *e, const GroupRows *g)
@@ -497,8 +497,8 @@ static const Tc *group_unit(const Target *t, const Tc *like, int64_t columns)
 {
     const Tc *best = NULL;
     for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
-        if (tc_in_place(u) && u->a == like->a && u->products == 1 && u->n >= columns &&
-            (!best || u->n < best->n))
+        if (tc_in_place(u) && u->a == like->a && u->products == 1 && u->run == TC_RUN &&
+            u->n >= columns && (!best || u->n < best->n))
             best = u;
     return best;
 }
@@ -542,7 +542,7 @@ static bool group_opts(Nest *n, const View *v, const Attention *at, const RowsEx
     if (!split_along(n, at, g->s.each) || !mma_mask(n, columns, g->outer->n) ||
         !mma_divide(n, rows, g->s.blocks * u->m, &blocks, &rows) ||
         !mma_divide(n, rows, u->m, &warp, &rows) ||
-        (e->terms > tc_run(u->a) && !mma_divide(n, terms, tc_run(u->a), &lines, &terms)) ||
+        (e->terms > tc_run(u) && !mma_divide(n, terms, tc_run(u), &lines, &terms)) ||
         !mma_divide(n, terms, u->k, &steps, &terms))
         return false;
     const char *inner = arena_printf(n->arena, "%s (%s; %s; %s)", u->name, rows,

@@ -29,7 +29,7 @@ typedef struct {
 
 static int64_t place_bytes(const Tall *b)
 {
-    return (b->warps * b->unit->m + b->sums * b->unit->n) * TC_RUN;
+    return (b->warps * b->unit->m + b->sums * b->unit->n) * b->unit->run;
 }
 
 /* With what is kept of operands besides, what the groups of a cluster join their sums in, and the
@@ -56,8 +56,11 @@ static double line_cycles(const Tall *b, const GroupProducts *w, double beside)
 {
     const double hidden = 0.87;
     const Tc *u = b->unit;
-    if (u->products == 1) /* the narrower the terms, the more in a line, and in a cycle */
-        return (double)(b->sums * b->warps * u->m * u->n * TC_RUN / 2) / w->rate;
+    /* the narrower the terms, the more in a line, and in a cycle; rows are read at the rate of 64
+     * columns */
+    const int64_t columns = u->n > NARROW ? u->n : NARROW;
+    if (u->products == 1)
+        return (double)(b->sums * b->warps * u->m * columns * u->run / 2) / w->rate;
     const double alone = (double)b->warps * (w->apart + w->column * u->n);
     return (double)b->warps * beside > 1 ? alone * hidden : alone;
 }
@@ -122,7 +125,7 @@ static double estimate(const Extents *e, const Tall *b, const Target *t)
     const GroupProducts *w = &t->machine.group_products;
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n;
     const Share s = share_of(e, b, t);
-    const double steps = (double)ceil_div(e->terms, tc_run(b->unit->a) * b->parts);
+    const double steps = (double)ceil_div(e->terms, tc_run(b->unit) * b->parts);
     const double beside = s.each / s.turns; /* that hide each other */
     const double busy = busy_cycles(b, &s, beside, t);
     double step = w->latency / (double)(b->depth - 1) / beside;
@@ -155,7 +158,7 @@ static double finish(const Extents *e, const Tall *b, const Target *t)
  * ms for 0.78 with 4). */
 static int64_t even_depth(const Extents *e, const Tall *b, const Target *t)
 {
-    const int64_t steps = ceil_div(e->terms, tc_run(b->unit->a));
+    const int64_t steps = ceil_div(e->terms, tc_run(b->unit));
     int64_t depth = b->depth;
     if (b->unit->products > 1 || b->parts > 1 || b->warps < 2 ||
         share_of(e, b, t).blocks <= t->machine.processors)
@@ -171,7 +174,7 @@ static int64_t even_depth(const Extents *e, const Tall *b, const Target *t)
  * worth their places (mobilenet_v2, whose products have 16 to 144 terms: 0.539 ms for 0.526). */
 static bool in_turns(const Extents *e, const Tall *b, const Target *t, Tall *out)
 {
-    const int64_t line = tc_run(b->unit->a);
+    const int64_t line = tc_run(b->unit);
     *out = *b;
     out->steps = ceil_div(e->terms, line);
     out->steps = out->steps < 2 ? 2 : out->steps;
@@ -187,8 +190,7 @@ static bool in_turns(const Extents *e, const Tall *b, const Target *t, Tall *out
  * turn through its places (f32, 128 steps: 1.33 ms with 4 of them, 1.47 with 5). */
 static int64_t depth_of(const Extents *e, Tall b, const Target *t)
 {
-    const int64_t line = tc_run(b.unit->a), terms = e->terms / b.parts,
-                  steps = ceil_div(terms, line);
+    const int64_t line = tc_run(b.unit), terms = e->terms / b.parts, steps = ceil_div(terms, line);
     while (b.depth > 2 && (shared_bytes(&b) > t->machine.shared || b.depth * line >= terms + line))
         b.depth--;
     while (b.depth > 4 && steps >= EVEN * b.depth && steps % b.depth)
@@ -208,7 +210,10 @@ static void rank_tall(Ranking *r, Tall *found, const Extents *e, const Tall *b, 
         found[number] = *b;
 }
 
-/* The one of number `nth`, from 0, in the order of their estimates. */
+/* The one of number `nth`, from 0, in the order of their estimates. Lines of 64 bytes bring too
+ * little for rows of which half are none (H200, f16: windows of 32 channels of 32 images of
+ * 224x224, these channels as rows: 0.52 ms, by warps 0.41; the pixels as rows: 0.17, by warps
+ * 0.37). */
 static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *best, double most,
                        int nth)
 {
@@ -219,8 +224,8 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
                 const Tc *u = &tc_units[i];
                 Tall b = {u, warps, MOST_DEPTH, parts, e->sums, 0};
-                const int64_t line = tc_run(u->a);
-                const bool wide = (warps > 1 && warps * u->m >= 2 * e->rows) ||
+                const int64_t line = tc_in_place(u) ? tc_run(u) : 1;
+                const bool wide = ((warps > 1 || u->run < TC_RUN) && warps * u->m >= 2 * e->rows) ||
                                   (u->n > NARROW && u->n >= 2 * e->columns);
                 const bool even =
                     parts == 1 || (u->acc == INGOT_F32 && e->sums == 1 &&
@@ -257,11 +262,11 @@ static bool block_opts(Nest *n, const Product *p, const Extents *e, const Tall *
     const char *part = NULL, *own = p->terms.name;
     if (b->parts > 1 && !mma_divide(n, own, mma_extent(n, own) / b->parts, &part, &own))
         return false;
-    if (b->steps && !mma_mask(n, own, b->steps * tc_run(u->a)))
+    if (b->steps && !mma_mask(n, own, b->steps * tc_run(u)))
         return false;
     if (!mma_divide(n, p->rows.name, u->m * b->warps, &rows, &row) ||
         !mma_divide(n, p->columns.name, u->n, &columns, &column) ||
-        !mma_divide(n, own, tc_run(u->a), &terms, &term) || !terms ||
+        !mma_divide(n, own, tc_run(u), &terms, &term) || !terms ||
         !mma_divide(n, row, u->m, &warp, &row) || !mma_divide(n, term, u->k, &step, &term) ||
         !mma_turns(n, columns, &rows, &turn))
         return false;

@@ -195,9 +195,9 @@ static const char *lane_fragments(const Nest *n)
                                "TC: %s takes operands out of places of the group: STAGE "
                                "argument %d",
                                n->tc->name, arg);
-        else if (tc_in_place(n->tc)
-                     ? !tc_place_fragment(tiles.k->c, tile_unit(t, x).fragment, x, &f)
-                     : !tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
+        else if (tc_in_place(n->tc) ? !tc_place_fragment(tiles.k->c, tile_unit(t, x).tc,
+                                                         tile_unit(t, x).fragment, x, &f)
+                                    : !tc_lane_fragment(tiles.k->c, t->fragment, x, &f))
             why = arena_printf(n->arena,
                                "TC: argument %d does not lie as %s takes it: rows "
                                "(columns) or terms side by side",

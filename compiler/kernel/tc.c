@@ -5,9 +5,9 @@
 #include "tc.h"
 
 const Tc tc_units[TC_COUNT] = {
-#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, lanes, products, spelling) \
-    [TC_##id] = {name,      feature,     m,     n,     k,        group,   INGOT_##a,         \
-                 INGOT_##b, INGOT_##acc, tiles, lanes, products, spelling},
+#define UNIT(id, name, feature, m, n, k, group, a, b, acc, tiles, lanes, products, run, spelling) \
+    [TC_##id] = {name,      feature,     m,     n,     k,        group, INGOT_##a,                \
+                 INGOT_##b, INGOT_##acc, tiles, lanes, products, run,   spelling},
 #include "units.def"
 };
 
@@ -362,14 +362,14 @@ bool tc_lane_fragment(Context *c, Node *const *range, Node *load, LaneFragment *
            idx_is(idx_mod(c, f->first, idx(c, chunk)), 0);
 }
 
-/* Runs of 128 bytes, in whose eight chunks a unit finds what the copies have swizzled: a fragment
+/* Runs of 128 bytes, or 64, in whose chunks a unit finds what the copies have swizzled: a fragment
  * begins at one of them, with its lines at one of eight runs. */
-bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment *f)
+bool tc_place_fragment(Context *c, const Tc *u, Node *const *range, Node *load, LaneFragment *f)
 {
     Node *at = load->src[first_coord(load)], *zero = idx(c, 0);
     f->rows = depends_on(at, range[TC_ROWS]);
     Node *own[] = {range[f->rows ? TC_ROWS : TC_COLUMNS], range[TC_TERMS]};
-    const int64_t lines = own[0]->hi + 1, terms = own[1]->hi + 1, run = tc_run(load->dtype);
+    const int64_t lines = own[0]->hi + 1, terms = own[1]->hi + 1, run = tc_run(u);
     int64_t line, term, last;
     f->first = substitute(c, at, TC_AXES, range, (Node *[]){zero, zero, zero});
     if (!element_at(c, at, f->first, 2, own, (int64_t[]){1, 0}, &line) ||
@@ -379,7 +379,7 @@ bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment 
     f->by_line = term == 1;
     f->pitch = run;
     f->apart = 0;
-    const bool turns = dtype_info[load->dtype].bytes == 2; /* terms of lines */
+    const bool turns = dtype_info[u->a].bytes == 2 && u->run == TC_RUN; /* terms of lines */
     if ((f->by_line ? line : term) != run || (f->by_line ? term : line) != 1 ||
         (!f->by_line && !turns))
         return false;
@@ -387,7 +387,8 @@ bool tc_place_fragment(Context *c, Node *const *range, Node *load, LaneFragment 
         !element_at(c, at, f->first, 2, own, (int64_t[]){run, 0}, &f->apart))
         return false;
     Node *eight = idx_mod(c, f->first, idx(c, 8 * run));
-    Node *in_run = f->by_line ? idx_mod(c, eight, idx(c, run / 8)) : idx_mod(c, eight, idx(c, run));
+    Node *in_run = f->by_line ? idx_mod(c, eight, idx(c, TC_PIECE / dtype_info[u->a].bytes))
+                              : idx_mod(c, eight, idx(c, run));
     return last == tc_place_element(f, lines - 1, terms - 1) && idx_is(in_run, 0) &&
            idx_is(idx_div(c, eight, idx(c, run)), 0);
 }

@@ -41,7 +41,7 @@ typedef struct Tc {
     const char *name, *feature;
     int m, n, k, group;
     ingot_dtype a, b, acc;
-    int tiles, lanes, products;
+    int tiles, lanes, products, run;
     const char *spelling;
 } Tc;
 extern const Tc tc_units[TC_COUNT];
@@ -173,11 +173,10 @@ enum { TC_LONG_ROW = 512 };
 enum { TC_PIECE = 16 };
 /* Bytes of the tokens by which a place of a group is told to be full or free. */
 enum { TC_TOKENS = 1024 };
-/* Bytes of the runs of terms that follow each other in a place which a unit reads: what a box of
+/* Bytes of the runs of terms that follow each other in a place which most units read: what a box of
  * copies has of a line. */
 enum { TC_RUN = 128 };
-/* Does a unit read its operands where they lie?  Then they lie in runs of TC_RUN bytes, of tc_run()
- * elements each. */
+/* Does a unit read its operands where they lie?  Then they lie in runs of tc_run() elements. */
 static inline bool tc_in_place(const Tc *u)
 {
     return u && u->lanes > 32;
@@ -197,11 +196,11 @@ static inline int tc_straight(const Tc *u)
 static inline bool tc_alike(const Tc *x, const Tc *y)
 {
     return x->m == y->m && x->k == y->k && x->a == y->a && x->b == y->b && x->acc == y->acc &&
-           x->lanes == y->lanes && x->products == y->products;
+           x->lanes == y->lanes && x->products == y->products && x->run == y->run;
 }
-static inline int64_t tc_run(ingot_dtype d)
+static inline int64_t tc_run(const Tc *u)
 {
-    return TC_RUN / dtype_info[d].bytes;
+    return u->run / dtype_info[u->a].bytes;
 }
 /* Registers of an item beside its sums, where a unit with lanes multiplies: those of operands and
  * of addresses. */
@@ -234,7 +233,7 @@ static inline int tc_registers(int64_t warpgroups)
     return (int)((launched - TC_LOADERS) / warpgroups / UNIT * UNIT);
 }
 /* The fragment of a load that a unit reads in place; false: it does not lie so. */
-bool tc_place_fragment(Context *, Node *const *range, Node *load, LaneFragment *);
+bool tc_place_fragment(Context *, const Tc *, Node *const *range, Node *load, LaneFragment *);
 /* Which line of a fragment a column is (LaneFragment.halves). */
 static inline int tc_lane_line(const Tc *u, bool halves, int column)
 {

@@ -83,7 +83,8 @@ static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
             continue;
         const double results = node_elements(sum), terms = node_elements(term) / results,
                      columns = node_elements(w) / terms, rows = results / columns;
-        const bool fits = (int64_t)terms % tc_run(x->dtype) == 0 && has_box_lines(x, terms);
+        const bool fits =
+            (int64_t)terms * dtype_info[x->dtype].bytes % TC_RUN == 0 && has_box_lines(x, terms);
         return columns >= least && rows >= least && fits ? w : NULL;
     }
     return NULL;

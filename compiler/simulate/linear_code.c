@@ -246,8 +246,8 @@ static void products_in_place(Build *q, const Stmt *s, Node *a, Node *b, Operand
     d->part = u.tc->n;
     d->stored = (int)elem_bytes(q->lk->k->args[d->from].dtype);
     if (!packed)
-        (void)tc_place_fragment(q->lk->k->c, u.fragment, a, &d->place[0]);
-    (void)tc_place_fragment(q->lk->k->c, u.fragment, b, &d->place[1]);
+        (void)tc_place_fragment(q->lk->k->c, u.tc, u.fragment, a, &d->place[0]);
+    (void)tc_place_fragment(q->lk->k->c, u.tc, u.fragment, b, &d->place[1]);
     if (s->last)
         code_add(q, DO_COUNT, (Operand){0, 1, INGOT_INDEX})->count = q->count[n->id];
 }

@@ -291,8 +291,9 @@ static Operand load_fragment(Build *q, Node *n)
 static Operand load_lane_fragment(Build *q, Node *n)
 {
     LaneFragment f;
+    const TileUnit u = tile_unit(q->l->tile, n);
     if (tc_in_place(q->l->tile->tc) && code_buffer_is_known(q, n) &&
-        tc_place_fragment(q->lk->k->c, tile_unit(q->l->tile, n).fragment, n, &f)) {
+        tc_place_fragment(q->lk->k->c, u.tc, u.fragment, n, &f)) {
         q->again = true;
         Operand at = code_value(q, f.first), out = code_room(q, INGOT_INDEX, 1);
         q->again = false;

@@ -202,6 +202,22 @@ def sized(ingot, work, name, target, sizes, most, wanted):
     return beside(ingot, work, name, target, made, 2e-3, ["n_n", *wanted], dims=dims)
 
 
+def half_lines(ingot, work):
+    """Windows of 32 channels, which lines of 64 bytes have all of."""
+    pads, steps = {"pads": [1, 1, 1, 1]}, {"strides": [2, 2], "dilations": [2, 1]}
+    nodes = [
+        ("Conv", ["x", "v"], "p"),
+        ("Relu", ["p"], "q"),
+        ("Conv", ["q", "w"], "r", pads),
+        ("Relu", ["r"], "s"),
+        ("Conv", ["s", "w"], "y", {"pads": [2, 1, 2, 1], **steps}),
+    ]
+    weights = [("v", some(32, 32, 1, 1)), ("w", some(32, 32, 3, 3))]
+    made = [("x", H, [2, 32, 9, 9])], nodes, ("y", H, [2, 32, 5, 5]), weights
+    wanted = ["igrt_window_4(", "igrt_wgmma32_dot_f16<", "igrt_wgmma_half_lines("]
+    return beside(ingot, work, "half_lines", "few_groups", made, 2e-3, wanted)
+
+
 def larger(ingot, work):
     """Windows beside each other of fewer pixels, and two classes of each pixel: few channels of
     many places, the results' last axis."""

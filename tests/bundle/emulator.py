@@ -52,6 +52,7 @@ try:
         emulate,
         errors,
         gelu,
+        half_lines,
         larger,
         no_keys,
         places,
@@ -379,6 +380,7 @@ def windows(ingot, work):
             2e-3,
             ["igrt_window_4(", "igrt_wgmma64_dot_f16<"],
         ),
+        half_lines(ingot, work),
         larger(ingot, work),
         beside(
             ingot,

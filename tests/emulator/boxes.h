@@ -7,10 +7,10 @@
 
 namespace gpu
 {
-enum { AXES = 5, MAP_BYTES = 128, LINE = 128 /* bytes, which are swizzled */ };
+enum { AXES = 5, MAP_BYTES = 128, LINE = 128, HALF = 64 /* bytes, which are swizzled */ };
 struct Map {
     const unsigned char *memory;
-    uint16_t rank, element; /* bytes */
+    uint16_t rank, element, line; /* bytes */
     uint16_t box[AXES];
     uint32_t extent[AXES];
     uint64_t stride[AXES]; /* bytes; the first is an element's */
@@ -22,10 +22,10 @@ struct Map {
 static_assert(sizeof(Map) <= MAP_BYTES, "a map has so many bytes");
 
 /* Of the 16 bytes that lie at an address, where swizzling by 128 bytes puts them: bits 4 to 6, by
- * those above. */
-static inline uint32_t swizzled(uint32_t address)
+ * those above; by 64 bytes bits 4 and 5, by bits 7 and 8. */
+static inline uint32_t swizzled(uint32_t address, uint32_t line)
 {
-    return address ^ (address >> 7 & 7) << 4;
+    return address ^ (address >> 7 & (line == HALF ? 3 : 7)) << 4;
 }
 } // namespace gpu
 

@@ -148,20 +148,20 @@ int cuLaunchHostFunc(void *stream, void (*does)(void *), void *with)
 static bool is_map(gpu::Map &m, int type, unsigned rank, const void *memory, const uint64_t *extent,
                    const uint64_t *stride, int interleave, int swizzle, int fill)
 {
-    const int none = 0, by_128 = 3;
+    const int none = 0, by_64 = 2, by_128 = 3;
     m = {};
     m.memory = (const unsigned char *)memory;
     m.rank = (uint16_t)rank;
+    m.line = swizzle == by_64 ? gpu::HALF : gpu::LINE;
     m.element = (uint16_t)(type == 0 ? 1 : type == 1 ? 2 : type == 2 ? 4 : 0);
     if (!m.element || rank < 1 || rank > gpu::AXES || !memory || (uintptr_t)memory % 16 ||
-        interleave != none || swizzle != by_128 || fill)
+        interleave != none || (swizzle != by_128 && swizzle != by_64) || fill)
         return false;
     for (unsigned i = 0; i < rank; i++) {
         m.extent[i] = (uint32_t)extent[i];
         m.stride[i] = i ? stride[i - 1] : m.element;
         m.box[i] = 1;
-        if (!extent[i] || extent[i] > UINT32_MAX ||
-            (i && (m.stride[i] % 16 || m.stride[i] >> 40)))
+        if (!extent[i] || extent[i] > UINT32_MAX || (i && (m.stride[i] % 16 || m.stride[i] >> 40)))
             return false;
     }
     return true;
@@ -169,7 +169,7 @@ static bool is_map(gpu::Map &m, int type, unsigned rank, const void *memory, con
 
 static int keep_map(void *map, const gpu::Map &m)
 {
-    if (m.box[0] * m.element > gpu::LINE || m.box[0] * m.element % 16)
+    if (m.box[0] * m.element > m.line || m.box[0] * m.element % 16)
         return 1;
     memset(map, 0xff, gpu::MAP_BYTES);
     memcpy(map, &m, sizeof m);

@@ -145,7 +145,7 @@ static bool line_at(const Box &b, int left, int64_t *offset)
     return inside;
 }
 
-/* Lines of 128 bytes, zeros where the map has none. */
+/* Lines of 128 bytes, or 64, zeros where the map has none. */
 static void deliver(Token &t, const Box &b)
 {
     const Map &m = b.map;
@@ -158,7 +158,7 @@ static void deliver(Token &t, const Box &b)
         const bool inside = line_at(b, line, &offset);
         for (int i = 0; i < m.box[0]; i++) {
             const int64_t x = b.place[0] + i;
-            const uint32_t to = swizzled(b.to + (uint32_t)(line * LINE + i * m.element));
+            const uint32_t to = swizzled(b.to + (uint32_t)(line * m.line + i * m.element), m.line);
             unsigned char *const bytes = at(to);
             if (inside && x >= 0 && x < m.extent[0])
                 memcpy(bytes, m.memory + offset + x * m.element, m.element);
@@ -231,8 +231,8 @@ void box(uint32_t to, const void *map, uint32_t token, const int *place, int ran
         if (tap[i] < 0 || tap[i] >= (rank == 3 ? 1 << 16 : rank == 4 ? 1 << 8 : 1 << 5))
             fault("a tap that a copy has no room for");
     }
-    if (b.map.box[0] * b.map.element != LINE || to % 1024)
-        fault("a box whose lines are not of 128 bytes, or not where swizzling begins");
+    if (b.map.box[0] * b.map.element != b.map.line || to % 1024)
+        fault("a box whose lines are not what is swizzled, or not where swizzling begins");
     memcpy(b.place, place, (size_t)rank * sizeof *place);
     if (is_backward())
         deliver(t, b);
@@ -267,25 +267,27 @@ static uint32_t word_of(const unsigned char *bytes, uint32_t width)
 }
 
 /* Lines of an operand, a term of all of them after the other. In memory, terms lie side by side,
- * 128 bytes of them in a line, eight lines in an atom; turned, 64 lines lie side by side, and eight
- * terms are an atom. */
+ * 128 or 64 bytes of them in a line, eight lines in an atom; turned, 64 lines lie side by side, and
+ * eight terms are an atom. */
 template <uint32_t width>
 static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, bool has_sign,
                     int first, int lines, int depth)
 {
     const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
     const unsigned char *const seen = units().seen.data();
-    if (descriptor >> 62 != 1)
-        fault("wgmma: an operand that is not swizzled by 128 bytes");
-    if ((descriptor >> 49 & 7) != 0 || field(descriptor, 0) % 1024 >= LINE)
+    const uint32_t run = descriptor >> 62 == 2 ? HALF : LINE;
+    if (descriptor >> 62 != 1 && (descriptor >> 62 != 2 || turned))
+        fault("wgmma: an operand that is not swizzled by 128 bytes, or lines of terms by 64");
+    if ((descriptor >> 49 & 7) != 0 || field(descriptor, 0) % (8 * run) >= run)
         fault("wgmma: an operand that begins amid an atom");
     for (int k = 0; k < depth; k++)
         for (int i = 0; i < lines; i++) {
             const uint32_t line = (uint32_t)(first + i), at = (uint32_t)k;
             const uint32_t place = swizzled(
-                field(descriptor, 0) +
-                (turned ? line / 64 * leading + at / 8 * stride + at % 8 * LINE + line % 64 * width
-                        : line / 8 * stride + line % 8 * LINE + at * width));
+                field(descriptor, 0) + (turned ? line / 64 * leading + at / 8 * stride +
+                                                     at % 8 * LINE + line % 64 * width
+                                               : line / 8 * stride + line % 8 * run + at * width),
+                run);
             if (place + width > GROUP_BYTES)
                 fault("wgmma: an operand that is not in the group's memory");
             const uint32_t word = word_of(seen + place, width);

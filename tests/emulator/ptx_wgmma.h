@@ -195,10 +195,12 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
                           &c);                                                                  \
         }                                                                                       \
     }
+WGMMA(32, f16, OF_F16)
 WGMMA(64, f16, OF_F16)
 WGMMA(128, f16, OF_F16)
 WGMMA(192, f16, OF_F16)
 WGMMA(256, f16, OF_F16)
+WGMMA(32, bf16, OF_BF16)
 WGMMA(64, bf16, OF_BF16)
 WGMMA(128, bf16, OF_BF16)
 WGMMA(192, bf16, OF_BF16)

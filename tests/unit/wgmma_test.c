@@ -415,6 +415,8 @@ static const WgmmaWindow strided = {6, 64, {6, 5, 0}, 3, 2, 1, 2};
 static const WgmmaWindow dilated = {2, 128, {5, 6, 0}, 2, 1, 2, 2};
 static const WgmmaWindow points = {4, 96, {9, 8, 0}, 1, 2, 1, 0};
 static const WgmmaWindow frames = {6, 64, {24, 0, 0}, 5, 2, 1, 2};
+static const WgmmaWindow narrow = {2, 32, {6, 9, 0}, 3, 1, 1, 1};
+static const WgmmaWindow thirds = {6, 96, {7, 6, 0}, 3, 2, 1, 2};
 static const WgmmaWindow volume = {3, 64, {3, 4, 2}, 2, 1, 1, 1};
 
 static NestRun prepare_window(const WgmmaWindow *m, const char *opts)
@@ -483,6 +485,34 @@ static void windows(void **state)
     } all[] = {{&flat, of_windows, two}, {&strided, of_windows, two},
                {&dilated, halves, two},  {&points, single, two},
                {&frames, along, one},    {&volume, deep_windows, three}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        run_expect_all(prepare_window(all[i].m, all[i].opts), prepare_window(all[i].m, ""),
+                       all[i].opts, all[i].wanted);
+}
+
+/* Lines of 64 bytes: of 32 channels each, which a product of 16 terms begins in the middle of. */
+static void windows_of_half_lines(void **state)
+{
+    (void)state;
+    static const Wanted half[] = {{"igrt_window_4(", 1}, {"igrt_wgmma_half_lines(", 2}, {0}},
+                        whole[] = {{"igrt_window_4(", 1}, {"igrt_wgmma_lines(", 2}, {0}};
+    static const char few[] =
+        "JOIN i0 i1 i2\nJOIN r1 r2 r0\nMASK i0_i2 64\nSPLIT i0_i2 64\nSPLIT r1_r0 32\n"
+        "SPLIT r1_r0.i 16\nTC wgmma32h.f16 (i0_i2.i; i3; r1_r0.i.i)\nBIND i0_i2.o "
+        "grid\n" WINDOW_PLACES("r1_r0");
+    static const char more[] =
+        "JOIN i0 i1 i2\nJOIN r1 r2 r0\nMASK i0_i2 64\nSPLIT i0_i2 64\nMASK i3 128\nSPLIT i3 "
+        "64\nSPLIT r1_r0 32\nSPLIT r1_r0.i 16\nTC wgmma64h.f16 (i0_i2.i; i3.i; r1_r0.i.i)\n"
+        "BIND i0_i2.o grid\nBIND i3.o grid\n" WINDOW_PLACES("r1_r0");
+    static const char columns[] =
+        "JOIN i0 i1 i2\nJOIN r1 r2 r0\nMASK i0_i2 64\nSPLIT i0_i2 64\nSPLIT i3 32\nSPLIT r1_r0 "
+        "64\nSPLIT r1_r0.i 16\nTC wgmma32.f16 (i0_i2.i; i3.i; r1_r0.i.i)\nBIND i0_i2.o "
+        "grid\nBIND i3.o grid\n" WINDOW_PLACES("r1_r0");
+    const struct {
+        const WgmmaWindow *m;
+        const char *opts;
+        const Wanted *wanted;
+    } all[] = {{&narrow, few, half}, {&thirds, more, half}, {&flat, columns, whole}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         run_expect_all(prepare_window(all[i].m, all[i].opts), prepare_window(all[i].m, ""),
                        all[i].opts, all[i].wanted);
@@ -617,21 +647,14 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_boxes),
-        cmocka_unit_test(places_of_blocks),
-        cmocka_unit_test(products_of_bytes),
-        cmocka_unit_test(sums_of_clusters),
-        cmocka_unit_test(joins_left_out),
-        cmocka_unit_test(tokens_left_out),
-        cmocka_unit_test(boxes_misplaced),
-        cmocka_unit_test(windows),
-        cmocka_unit_test(windows_of_taps),
-        cmocka_unit_test(windows_misplaced),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(products_in_three),
-        cmocka_unit_test(registers_of_warpgroups),
-        cmocka_unit_test(sums_of_warpgroups),
-        cmocka_unit_test(faults_of_three),
+        cmocka_unit_test(products_of_boxes),     cmocka_unit_test(places_of_blocks),
+        cmocka_unit_test(products_of_bytes),     cmocka_unit_test(sums_of_clusters),
+        cmocka_unit_test(joins_left_out),        cmocka_unit_test(tokens_left_out),
+        cmocka_unit_test(boxes_misplaced),       cmocka_unit_test(windows),
+        cmocka_unit_test(windows_of_half_lines), cmocka_unit_test(windows_of_taps),
+        cmocka_unit_test(windows_misplaced),     cmocka_unit_test(refusals),
+        cmocka_unit_test(products_in_three),     cmocka_unit_test(registers_of_warpgroups),
+        cmocka_unit_test(sums_of_warpgroups),    cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* places_bulk.c - places that bulk copies fill (STAGE .. move tma): a box of the buffer at once, as
  * its axes say.
  *
- * Such a place has runs of 128 bytes, of the axis that lies side by side in the buffer:
+ * Such a place has runs of 128 bytes (Tc.run: some units 64), of the axis that lies side by side in
+ * the buffer:
  *
  *     [its runs][the other axes, that with the longest stride outermost][run]
  *
@@ -63,12 +64,11 @@ static const char *find_axes(Lower *q, const Piece *p, Node *n, BoxAxes *m)
 /* What the copies take: lines of 16 bytes, boxes of 256 elements along an axis. */
 static const char *judge(Lower *q, const BoxAxes *m, int64_t bytes)
 {
-    enum { RUN = 128 };
     const Box *b = &m->b;
     if (b->rank < 2 || b->stride[0] != 1)
         return refuse(q, b, "has no axis that lies side by side, or no other");
-    if (b->size[0] * bytes % RUN)
-        return refuse(q, b, "is no whole runs of 128 bytes");
+    if (b->size[0] * bytes % q->nest->tc->run)
+        return refuse(q, b, arena_printf(q->a, "is no whole runs of %d bytes", q->nest->tc->run));
     if (b->offset * bytes % BOX_LINE)
         return refuse(q, b, "does not begin at a multiple of 16 bytes");
     for (int i = 1; i < b->rank; i++)
@@ -122,7 +122,7 @@ Node *load_through_box(Lower *q, Piece *p, Node *n, Node *load)
         p->t.box[number].why = why;
         return load;
     }
-    const int64_t elements = tc_run(n->dtype);
+    const int64_t elements = tc_run(q->nest->tc);
     Node *run = idx(q->c, elements), *own = place_part(q, p, s, m.root[0], true), *at;
     int64_t pitch = elements;
     at = idx_mod(q->c, own, run);

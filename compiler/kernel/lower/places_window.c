@@ -6,7 +6,7 @@
  * row's index along each axis of x is a digit of its number, and so is a term's.  That is what a
  * copy of windows takes: from position (n, h, w) on, which may lie beside the image, so many
  * positions run on along rows and from image to image, and of each the same tap is taken, 128 bytes
- * of its channels.  What lies beside the image is zero, as the load's gate has it.
+ * of its channels, or 64.  What lies beside the image is zero, as the load's gate has it.
  *
  *     at = {c, 2 w - 1, 2 h - 1, n}   tap = {0, s, r, 0}   low = {0, -1, -1, 0}   step = {1, 2, 2,
  * 1} many = {64, W', H', N}          size = {64, 128, 1, 1}   for 128 rows */
@@ -164,7 +164,7 @@ static bool box_along(Lower *q, const Piece *p, const Stage *s, Node *n, Box *b,
     const KernelArg *a = &q->k->args[b->arg];
     Node *const *x = n->src + first_coord(n), *zero = idx(q->c, 0);
     int axis[INGOT_MAX_RANK];
-    const int64_t run = tc_run(n->dtype), line = dtype_info[n->dtype].bytes,
+    const int64_t run = tc_run(q->nest->tc), line = dtype_info[n->dtype].bytes,
                   block = place_size(q, p, s, terms);
     if (!window_axes(q, a, x, b, axis) || block % run || place_size(q, p, s, rows) > BOX_MOST ||
         !is_edge(q, n->src[1], a, x))

@@ -165,7 +165,8 @@ static const char *depth_refused(Nest *n, const Opt *o, int axis)
             "copy while they compute",
             o->axis, (long long)o->amount, (long long)o->depth);
     /* those of boxes may be of several blocks (STAY): as many as there is room for */
-    const int64_t room = o->tma && n->target ? n->target->machine.shared / (n->tc->m * TC_RUN) : 0,
+    const int64_t room =
+                      o->tma && n->target ? n->target->machine.shared / (n->tc->m * n->tc->run) : 0,
                   most = room > MOST ? room : MOST;
     if (o->depth < 2 || o->depth > most || !n->axis[axis].reduced)
         return opt_refuse(n, "STAGE %s %lld depth %lld: 2 to %lld places, of a loop over terms",
