@@ -78,6 +78,9 @@ typedef enum {
 /** A float tensor that the file has as a weight. */
 typedef struct {
     const char *name;
+    /* Where exporters made the name up ("val_4"): the same behind the module of the node that reads
+     * it, "layer.0.attn.val_4", which patterns may match, too. Or NULL. */
+    const char *path;
     bool statistic; /* a running mean or variance, which follows batches and no gradient */
     ingot_weight_form form;
     /* Of a file that says itself what is trained: it is, or it is not. Whoever trains may differ.
@@ -200,9 +203,9 @@ bool ingot_model_builds_rest(const ingot_model *);
  * inputs keep their numbers, but its value is the constant. options may be NULL. */
 bool ingot_model_build(ingot_model *, const ingot_model_options *);
 
-/** Weights whose names match stay as they are, and get a correction that is trained: adapters
- * NAME.lora_A [rank, in..], which begin at random, and NAME.lora_B [out, rank], which begin as
- * zeros; alpha / rank times their product is added (arXiv:2106.09685). */
+/** Weights whose names or paths match stay as they are, and get a correction that is trained:
+ * adapters NAME.lora_A [rank, in..], which begin at random, and NAME.lora_B [out, rank], which
+ * begin as zeros; alpha / rank times their product is added (arXiv:2106.09685). */
 typedef struct {
     const char *pattern;
     int rank;
@@ -218,8 +221,8 @@ typedef struct {
     const ingot_loss_options *loss_options; /* or NULL */
     const ingot_optimizer *optimizer;       /* NULL, or struct_size 0: what the file says */
     double rate;                            /* 0: an input of each step */
-    /* Patterns of names of weights (* ? []): those that are trained, all where there are none,
-     * but for those that are frozen. */
+    /* Patterns of names or paths of weights (* ? []): those that are trained, all where there are
+     * none, but for those that are frozen. */
     const char *const *trainable, *const *frozen;
     int n_trainable, n_frozen;
     /* Adapters; of several that match, the last one counts. Where there are some, weights without

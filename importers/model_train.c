@@ -53,11 +53,16 @@ typedef struct {
 
 /* ---- which weights --------------------------------------------------------------------------- */
 
-static bool matches(const char *const *pattern, int n, bool *matched, const char *name)
+static bool fits(const char *pattern, const ingot_model_weight *w)
+{
+    return !fnmatch(pattern, w->name, 0) || (w->path && !fnmatch(pattern, w->path, 0));
+}
+
+static bool matches(const char *const *pattern, int n, bool *matched, const ingot_model_weight *w)
 {
     bool any = false;
     for (int i = 0; i < n; i++)
-        if (!fnmatch(pattern[i], name, 0))
+        if (fits(pattern[i], w))
             any = matched[i] = true;
     return any;
 }
@@ -80,8 +85,8 @@ static bool all_finite(ingot_context *c, ingot_tensor *data)
 static bool is_trained(TrainingModel *t, const ingot_model_weight *w, ingot_tensor *data)
 {
     const ingot_model_train_options *o = t->o;
-    const bool named = matches(o->trainable, o->n_trainable, t->matched, w->name);
-    if (matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w->name))
+    const bool named = matches(o->trainable, o->n_trainable, t->matched, w);
+    if (matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w))
         return false;
     int64_t n;
     const bool one = ingot_dim_is_const(ingot_numel(t->c, data), &n) && n < 2;
@@ -99,11 +104,11 @@ static const ingot_lora *lora_for(TrainingModel *t, const ingot_model_weight *w)
     const ingot_model_train_options *o = t->o;
     const ingot_lora *found = NULL;
     for (int i = 0; i < o->n_lora && w->form != INGOT_WEIGHT_OTHER; i++)
-        if (!fnmatch(o->lora[i].pattern, w->name, 0)) {
+        if (fits(o->lora[i].pattern, w)) {
             found = &o->lora[i];
             t->matched[o->n_trainable + o->n_frozen + i] = true;
         }
-    return matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w->name) ? NULL : found;
+    return matches(o->frozen, o->n_frozen, t->matched + o->n_trainable, w) ? NULL : found;
 }
 
 /* A tensor of numbers of -bound..bound, evenly; the same for the same name (splitmix64 of it). */

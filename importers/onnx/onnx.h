@@ -152,6 +152,8 @@ const OpEntry *onnx_op_find(const char *domain, const char *name);
 
 /* onnx_source.c: what reports tell of a node; its tensors are filled in when they are known. */
 ingot_source_node *onnx_source(Model *, const Onnx__NodeProto *);
+/* The module of PyTorch that the node was made of, "layer.0.attn"; NULL: the file does not say. */
+const char *onnx_module(ingot_context *, const Onnx__NodeProto *);
 
 /* ---- onnx_node.c: faults, attributes, inputs ------------------------------------------------ */
 

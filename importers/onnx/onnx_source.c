@@ -136,12 +136,33 @@ static const char *scope_of_name(ingot_context *c, const char *name)
     return out;
 }
 
-static const char *scope_of(ingot_context *c, const Onnx__NodeProto *n)
+/* "['', 'm', 'm.h.0', 'tanh']", or NULL */
+static const char *scopes_of_torch(const Onnx__NodeProto *n)
 {
     for (size_t i = 0; i < n->n_metadata_props; i++)
         if (!strcmp(n->metadata_props[i]->key, "pkg.torch.onnx.name_scopes"))
-            return scope_of_list(c, n->metadata_props[i]->value);
-    return scope_of_name(c, node_label(n));
+            return n->metadata_props[i]->value;
+    return NULL;
+}
+
+static const char *scope_of(ingot_context *c, const Onnx__NodeProto *n)
+{
+    const char *list = scopes_of_torch(n);
+    return list ? scope_of_list(c, list) : scope_of_name(c, node_label(n));
+}
+
+const char *onnx_module(ingot_context *c, const Onnx__NodeProto *n)
+{
+    const char *list = scopes_of_torch(n), *scope = scope_of(c, n);
+    const char *last = scope ? strrchr(scope, '/') : NULL;
+    if (!scope || !*scope)
+        return NULL;
+    if (list)
+        return last ? last + 1 : scope;
+    char *module = ingot_alloc(c, strlen(scope) + 1);
+    for (size_t i = 0; scope[i]; i++)
+        module[i] = scope[i] == '/' ? '.' : scope[i];
+    return module;
 }
 
 ingot_source_node *onnx_source(Model *m, const Onnx__NodeProto *n)

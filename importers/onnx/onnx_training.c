@@ -6,6 +6,7 @@
  * statistics, which in training follow the batches.  A name stands for the tensor that Identity
  * nodes hand on, too: exporters share weights so.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "onnx.h"
@@ -133,6 +134,31 @@ ingot_model_weight onnx_weight(const char *name, unsigned use, int rank)
     return (ingot_model_weight){.name = name, .statistic = use & USED_AS_STATISTIC, .form = form};
 }
 
+/* The first node that reads each name, of those that say their module: strings. */
+static Names modules_of_readers(Model *m, const Onnx__GraphProto *g)
+{
+    Names modules = {0};
+    for (size_t k = 0; k < g->n_node; k++) {
+        const char *module = onnx_module(m->c, g->node[k]);
+        for (size_t i = 0; module && i < g->node[k]->n_input; i++)
+            if (!names_get(&modules, g->node[k]->input[i]))
+                names_put(m->c, &modules, g->node[k]->input[i], (void *)(uintptr_t)module);
+    }
+    return modules;
+}
+
+/* A name with a dot is a path already, of the parameter that it was in PyTorch. */
+static const char *weight_path(Model *m, const Names *modules, const char *name)
+{
+    const char *module = strchr(name, '.') ? NULL : names_get(modules, name);
+    if (!module)
+        return NULL;
+    const size_t room = strlen(module) + strlen(name) + 2;
+    char *path = ingot_alloc(m->c, room);
+    snprintf(path, room, "%s.%s", module, name);
+    return path;
+}
+
 bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
 {
     const ingot_model_training *training = m->options ? m->options->training : NULL;
@@ -142,6 +168,7 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
     if (is_own_training(m))
         return take_updated(m, s);
     const Names uses = onnx_weight_uses(m, g);
+    const Names modules = modules_of_readers(m, g);
     m->weights = ingot_alloc(m->c, (g->n_initializer + 1) * sizeof(ingot_tensor *));
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = g->initializer[i]->name;
@@ -153,6 +180,7 @@ bool take_weights(Model *m, Scope *s, const Onnx__GraphProto *g)
             !onnx_weight_type(ingot_dtype_of(v->tensor)))
             continue;
         ingot_model_weight w = onnx_weight(name, *u, ingot_rank(v->tensor));
+        w.path = weight_path(m, &modules, name);
         artifacts_wish(m, &w);
         ingot_tensor *t = training->weight(training->user, &w, v->tensor);
         if (ingot_is_poison(t))

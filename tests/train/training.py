@@ -493,6 +493,21 @@ def case_lora_transformer():
              loss="cross_entropy:y", class_axis=-1)  # fmt: skip
 
 
+def case_paths():
+    """A weight that the exporter named is found by the module of the node that reads it."""
+    with tempfile.TemporaryDirectory() as at:
+        path, net = pathlib.Path(at) / "net.onnx", Net(9)
+        net.node("MatMul", ["x", net.weight("val_4", 3, 4)], "h")
+        net.nodes[0].metadata_props.add(key="pkg.torch.onnx.name_scopes",
+                                        value="['', 'b.0', 'b.0.attn', 'linear_1']")  # fmt: skip
+        net.node("MatMul", ["h", net.weight("onnx::MatMul_7", 4, 2)], "y")
+        net.nodes[1].name = "/b.1/head/MatMul"
+        net.save(path, [("x", FLOAT, [2, 3])], [("y", FLOAT, [2, 2])])
+        for glob, name in ("b.0.attn.*", "val_4"), ("b.1.head.*", "onnx::MatMul_7"):
+            assert set(ingot.train(path, loss="mse:y", optimizer="sgd", trainable=[glob], target="c",
+                                   cflags="-O0").states) - {"train.step"} == {name}, glob  # fmt: skip
+
+
 def losses(path, draw, target, rate, steps, **options):
     m = ingot.train(path, cflags="-O1", target="c", **options)
     random = np.random.default_rng(3)
