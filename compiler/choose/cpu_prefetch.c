@@ -91,7 +91,7 @@ void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs, const R
         first++;
     const NestAxis *outer = &nest->axis[nest->order[first]];
     int64_t times = 1;
-    for (int j = 0; j < v->nfactor && !tile->rows; j++)
+    for (int j = 0; j < v->nfactor; j++)
         if (is_large(k, bufs, v->factor[j], BUF_WEIGHT, nest->target) &&
             v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
             prefetch_stream(nest, tile, v->factor[j]))
