@@ -14,8 +14,9 @@ enum {
     NARROW = 64, /* columns that a block may have of any product */
     MOST_WARPS = 4,
     MOST_DEPTH = 6,
-    FEWEST = 4, /* places of groups that stay, if more would fit */
-    EVEN = 16,  /* turns, from which on a depth that divides the steps is worth a place */
+    FEWEST = 4,    /* places of groups that stay, if more would fit */
+    EVEN = 16,     /* turns, from which on a depth that divides the steps is worth a place */
+    LONG_LOOP = 8, /* lines of terms */
     MOST_PARTS = 4
 };
 
@@ -210,6 +211,15 @@ static void rank_tall(Ranking *r, Tall *found, const Extents *e, const Tall *b, 
         found[number] = *b;
 }
 
+/* Units of few columns, or of short lines, are for products that have no more columns and a long
+ * loop over terms (windows): where few terms make the loop, groups that stay have been measured to
+ * lose with short lines, and more columns want wider blocks. */
+static bool suits_narrow(const Extents *e, const Tc *u)
+{
+    return (u->n >= NARROW && u->run == TC_RUN) ||
+           (e->terms >= LONG_LOOP * tc_run(u) && (u->n >= NARROW || e->columns <= u->n));
+}
+
 /* The one of number `nth`, from 0, in the order of their estimates. Lines of 64 bytes bring too
  * little for rows of which half are none (H200, f16: windows of 32 channels of 32 images of
  * 224x224, these channels as rows: 0.52 ms, by warps 0.41; the pixels as rows: 0.17, by warps
@@ -231,8 +241,8 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                     parts == 1 || (u->acc == INGOT_F32 && e->sums == 1 &&
                                    e->terms % (parts * line) == 0 && e->terms > parts * line);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    u->products != like->products || wide || !even || !has_registers(&b) ||
-                    (e->run && e->run % u->n))
+                    !suits_narrow(e, u) || u->products != like->products || wide || !even ||
+                    !has_registers(&b) || (e->run && e->run % u->n))
                     continue;
                 b.depth = depth_of(e, b, t);
                 rank_tall(&r, found, e, &b, t, most);
