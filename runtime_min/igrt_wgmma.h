@@ -30,6 +30,7 @@
  *     igrt_take_registers<n>()       the same, of another that waits until so many have been given
  *     igrt_box_2(to, &map, token, x, y)    a box of the map at x, y; bytes that arrive are counted
  *                                          by the token; _3, _4, _5
+ *     igrt_ask_for_box_2(&map, x, y)       it comes to the second level of cache; nothing is read
  *     igrt_window_4(to, &map, token, x, y, z, u, i, j)    one tap (i, j) of a window's positions,
  *                                          from that at y, z, u on, channels from x on; _3, _5
  *
@@ -94,6 +95,9 @@ typedef struct {
 typedef struct {
     float v[16];
 } igrt_wgmma32_c;
+typedef struct {
+    float v[4];
+} igrt_wgmma8_c;
 typedef struct {
     int32_t v[128];
 } igrt_wgmma256_c_i32;
@@ -168,6 +172,8 @@ static __device__ __forceinline__ igrt_wgmma_operand igrt_wgmma_terms(const uint
                      : "l"(x), "l"(y), "n"(ADD), "n"(TA), "n"(TB));                              \
     }
 #define IGRT_WGMMA_DOTS(type)                                                                     \
+    IGRT_WGMMA_DOT(8, type, "%0, %1, %2, %3", "%4", "%5", "%6", "%7", "%8", "+f"(c->v[0]),        \
+                   "+f"(c->v[1]), "+f"(c->v[2]), "+f"(c->v[3]))                                   \
     IGRT_WGMMA_DOT(32, type, IGRT_0_15, "%16", "%17", "%18", "%19", "%20", IGRT_SUMS_8("+f", 0),  \
                    IGRT_SUMS_8("+f", 8))                                                          \
     IGRT_WGMMA_DOT(64, type, IGRT_0_31, "%32", "%33", "%34", "%35", "%36", IGRT_SUMS_32("+f", 0)) \
@@ -655,6 +661,14 @@ static __device__ __forceinline__ void igrt_cluster_take(float *sums, float *pla
                        __VA_ARGS__                                                               \
                      : "memory");                                                                \
     }
+#define IGRT_ASK_FOR_BOX(n, at, parameters, ...)                                                 \
+    static __device__ __forceinline__ void igrt_ask_for_box_##n(const igrt_map *map, parameters) \
+    {                                                                                            \
+        asm volatile("cp.async.bulk.prefetch.tensor." #n "d.L2.global [%0, {" at "}];"           \
+                     :                                                                           \
+                     : "l"(map), __VA_ARGS__                                                     \
+                     : "memory");                                                                \
+    }
 #define IGRT_2 int x, int y
 #define IGRT_3 int x, int y, int z
 #define IGRT_4 int x, int y, int z, int u
@@ -664,6 +678,11 @@ IGRT_BOX(3, "%3, %4, %5", IGRT_3, "r"(x), "r"(y), "r"(z))
 IGRT_BOX(4, "%3, %4, %5, %6", IGRT_4, "r"(x), "r"(y), "r"(z), "r"(u))
 IGRT_BOX(5, "%3, %4, %5, %6, %7", IGRT_5, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
 #undef IGRT_BOX
+IGRT_ASK_FOR_BOX(2, "%1, %2", IGRT_2, "r"(x), "r"(y))
+IGRT_ASK_FOR_BOX(3, "%1, %2, %3", IGRT_3, "r"(x), "r"(y), "r"(z))
+IGRT_ASK_FOR_BOX(4, "%1, %2, %3, %4", IGRT_4, "r"(x), "r"(y), "r"(z), "r"(u))
+IGRT_ASK_FOR_BOX(5, "%1, %2, %3, %4, %5", IGRT_5, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
+#undef IGRT_ASK_FOR_BOX
 #define IGRT_WINDOW(n, at, tap, parameters, taps, ...)                                       \
     static __device__ __forceinline__ void igrt_window_##n(void *to, const igrt_map *map,    \
                                                            uint32_t token, parameters, taps) \

@@ -23,12 +23,14 @@
     .prologue = CUDA_TYPES(without_headers), .pair = "float2"
 
 #define CUDA_WORK_ITEM "((int64_t)blockIdx.x * blockDim.x + threadIdx.x)"
+#define CUDA_PART_ITEM "((int64_t)($0) * blockDim.x + threadIdx.x)"
 
 /* Fields of Language. */
 #define CUDA_FAMILY                                                                                \
     C_FAMILY, .type = c_device_type, .group = "(int)blockIdx.x", .item = "(int)threadIdx.x",       \
               .barrier = "__syncthreads();", .quotient = true, .unroll = "#pragma unroll",         \
               .assume = "__builtin_assume", .work_item = {"(int)" CUDA_WORK_ITEM, CUDA_WORK_ITEM}, \
-              .float_suffix = "f", .together = c_together, .runs = true
+              .part_item = {"(int)" CUDA_PART_ITEM, CUDA_PART_ITEM}, .float_suffix = "f",          \
+              .together = c_together, .runs = true
 
 #endif

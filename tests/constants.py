@@ -185,6 +185,7 @@ BELOW_REASONS = {
         "MOST_RANGES": "bits of a word: ranges that other passes add have room",
     },
     "kernel/nest.h": {
+        "TILE_LOOSE": "items: of a group where each has one element, as drivers take it without a number",
         "BOX_LINE": "cp.async.bulk.tensor: bytes that addresses are multiples of,",
         "BOX_MOST": "and elements of a box along an axis, or positions of a window",
         "MAX_COPIES": "a bound of what a .sched may ask for: code",

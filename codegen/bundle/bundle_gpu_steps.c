@@ -152,6 +152,12 @@ static bool is_same_launch(const Kernel *k)
     return same;
 }
 
+/* Items of a group; 0: the device decides. */
+static int group_of(const Kernel *k, const Tile *t)
+{
+    return k->ntogether && !t->items ? TILE_LOOSE : tile_group(t);
+}
+
 /* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them
  * apart; and how many are a group. */
 static void items(StrBuf *sb, Bundle *b, const Kernel *k)
@@ -160,7 +166,7 @@ static void items(StrBuf *sb, Bundle *b, const Kernel *k)
     if (!k->serial && (tiles->n != 1 || tiles->tile[0].lanes > 1))
         BUG("%s: a GPU kernel of several loop nests or lanes", k->name);
     Node *extent[INGOT_MAX_RANK * 2];
-    const int n = counted(k, extent), group = k->serial ? 0 : tile_group(&tiles->tile[0]);
+    const int n = counted(k, extent), group = k->serial ? 0 : group_of(k, &tiles->tile[0]);
     int64_t groups = k->serial ? 0 : tiles->tile[0].stay;
     for (int i = 0; i < k->ntogether; i++)
         groups += kernel_groups(k->together[i]);
@@ -325,7 +331,11 @@ static void ends(Writer *w, const Step *s)
         sb_printf(&w->sb, "int64_t end_%d = ", i);
         if (i)
             sb_printf(&w->sb, "end_%d + ", i - 1);
+        const bool loose = !kernel_lowered(s->together[i]->kernel, true)->tiles.tile[0].items;
+        sb_puts(&w->sb, loose ? "(" : "");
         product(&w->sb, w->b, 1, n, extent);
+        if (loose)
+            sb_printf(&w->sb, " + %d) / %d", TILE_LOOSE - 1, TILE_LOOSE);
         sb_puts(&w->sb, ";\n");
     }
 }

@@ -45,6 +45,7 @@ struct Language {
     /* GPUs: numbers of this item's group, and of the item in there, as coordinates. */
     const char *group, *item;
     const char *work_item[2]; /* of the item among all; [1]: where that takes 64 bits */
+    const char *part_item[2]; /* the same of a part of a launch, by the number of its group */
     /* CPUs: the loop over parts of a kernel that threads share; around loops that go part by
      * part. */
     void (*parts)(Render *, int depth);

@@ -384,7 +384,9 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_COMMIT: put(r, "igrt_copy_commit();\n"); break;
     case STMT_WAIT: sb_printf(r->sb, "igrt_copy_wait(%d);\n", s->count); break;
     case STMT_PREFETCH:
-        if (r->lang->prefetch)
+        if (n->op == OP_STORE)
+            render_ask_for_box(r, box_of(&r->l, n), s->depth);
+        else if (r->lang->prefetch)
             r->lang->prefetch(r, n);
         break;
     case STMT_FILL: /* passes have taken it */
@@ -475,7 +477,14 @@ static void work_item(Render *r)
         items = sat_mul(items, s->node->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
-    number_of_item(r, "gid", r->lang->work_item[wide], wide);
+    if (r->group) { /* of one launch with others */
+        render_declare(r, r->lang->variable, r->lang->type(INGOT_INDEX, wide), "gid");
+        put(r, " = ");
+        print_pattern(r->sb, r->lang->part_item[wide], (const char *const[]){r->group});
+        put(r, ";\n");
+    } else {
+        number_of_item(r, "gid", r->lang->work_item[wide], wide);
+    }
     axes_of_number(r, BOUND_NOT, "gid", 0, wide && !r->l.wide);
     render_indent(r, 0);
     put(r, "if (");

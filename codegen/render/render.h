@@ -399,6 +399,7 @@ void render_loader_end(Render *, int depth);
 int render_turns(const Tile *);
 int render_joins(Render *, const Stmt *, int left);
 void render_box(Render *, const Box *, Node *store, int depth);
+void render_ask_for_box(Render *, const Box *, int depth);
 /* Statements, of fragments in tiles. */
 void render_fragment_zero(Render *, int tile);
 void render_fragment_load(Render *, Node *load, int tile);

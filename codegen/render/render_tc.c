@@ -563,6 +563,23 @@ bool render_token(Render *r, const Stmt *s)
     return true;
 }
 
+/* Its lines are to be in L2: one item asks for them. */
+void render_ask_for_box(Render *r, const Box *b, int depth)
+{
+    const Tile *t = r->l.tile;
+    for (int64_t i = 0; i < b->count; i++) {
+        if (i)
+            render_indent(r, depth);
+        sb_printf(r->sb, "if (igrt_is_loader(%d)) igrt_ask_for_box_%d(&m%d",
+                  tile_loads_itself(t) ? 0 : t->items, b->rank, b->arg);
+        for (int j = 0; j < b->rank; j++) {
+            put(r, ", ");
+            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
+        }
+        put(r, ");\n");
+    }
+}
+
 /* As many boxes as the place has runs, one after the other. */
 void render_box(Render *r, const Box *b, Node *store, int depth)
 {

@@ -16,7 +16,7 @@ int64_t kernel_groups(const Kernel *k)
 bool kernel_is_counted(const Kernel *k)
 {
     const Tile *t = &kernel_lowered(k, true)->tiles.tile[0];
-    bool counted = false;
+    bool counted = !t->items;
     for (int i = 0; i < t->naxis; i++)
         counted |= t->axis[i].bound == BOUND_GRID && !idx_value(t->axis[i].range->src[0], NULL);
     return counted;

@@ -41,7 +41,7 @@ ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_te
                                      double scale)
 {
     if (ops_shares_keys(c, q, k)) /* stored so: units read it as it lies */
-        q = ingot_contiguous(c, ingot_cast(c, q, ingot_dtype_of(k)));
+        q = ops_stored(c, q, ingot_dtype_of(k));
     q = grouped(c, "attention", ops_widen(c, q), k);
     if (ingot_is_poison(q))
         return q;

@@ -94,6 +94,12 @@ static bool lies_ready(const Node *n)
     return !turned || n->op == OP_CONCAT || op_info[n->op].cls == LEAF;
 }
 
+ingot_tensor *ops_stored(ingot_context *c, ingot_tensor *x, ingot_dtype type)
+{
+    const bool lies = !ingot_is_poison(x) && x->dtype == type && lies_ready(x);
+    return lies ? x : ingot_contiguous(c, ingot_cast(c, x, type));
+}
+
 /* An operand of products of one term: what has been widened from their type is read as it was,
  * and what is computed from few bits is stored (dequantised) once for all rows. */
 static Node *one_part(Context *c, Node *x, ingot_dtype type, bool weight)
@@ -134,11 +140,14 @@ static ingot_precision precision_of_products(ingot_context *c, Node *x, Node *w)
 
 bool ops_few_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
 {
-    enum { FEW = 16 };
+    enum { FEW = 16, SOME = 2 };
     const ingot_precision p = precision_of_products(c, x, w);
     if ((p != INGOT_PRECISION_F16 && p != INGOT_PRECISION_BF16) || !ingot_one_product(c))
         return false;
-    return (is_of_narrow(w, DEEP) && rows_beside(x, w) < FEW) ||
+    /* weights that lie as units read them are read once for all rows */
+    const bool lies = ingot_shared_keys(c) &&
+                      (narrow_of(c, w, INGOT_F16, DEEP) || narrow_of(c, w, INGOT_BF16, DEEP));
+    return (is_of_narrow(w, DEEP) && rows_beside(x, w) < (lies ? SOME : FEW)) ||
            (is_of_narrow(x, DEEP) && rows_beside(w, x) < FEW);
 }
 

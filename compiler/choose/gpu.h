@@ -44,9 +44,29 @@ typedef struct {
     int work;    /* what is made of a result before it is stored, in additions, */
     int read;    /* and how many operands lie as the results do (a residual) */
     int sums;    /* of one operand times so many others, each over all terms, */
+    bool few;    /* rows (or columns) of data, beside weights: bytes of these take all the time */
+    bool turned; /* then: these are the columns, and rows are the weights' */
     int64_t run; /* a block of columns is within so many (the channels of one tap); 0: anywhere */
 } Extents;
 
+/* The most columns of a product of few rows that is turned. */
+enum { MMA_TURNED = 8 };
+/* Has it so few rows, or columns, and how many is known when compiling? */
+bool mma_has_few_rows(const Product *, int64_t rows, int64_t columns);
+/* May groups of a cluster share the terms? */
+bool mma_can_meet(const Target *, const Tc *);
+/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
+ * at one distance then, which boxes can bring. Those of results may lie in another one: only
+ * columns are stored side by side. */
+void mma_swap_ranges(JoinedAxis *, int i, int j);
+void mma_order_rows(const Kernel *, Node *operand, JoinedAxis *rows);
+/* By a unit of warpgroups, if that takes less than so many cycles; few rows by one whose columns
+ * they are. */
+bool mma_wgmma_opts(Nest **, Product, const Extents *, double cycles);
+bool mma_few_opts(Nest **, const View *, const Product *, const Extents *);
+/* Bytes that places of a group may take. Of few rows two groups fit a processor, of which one is
+ * the next kernel's: it asks for what it multiplies while this one still runs. */
+int64_t mma_room(const Extents *, const Target *);
 /* The extent of an axis; the least and the most that it may have, of one that only the run knows.
  */
 int64_t mma_least(const Node *range);

@@ -584,23 +584,40 @@ static int64_t few_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
 /* Few rows of keys whose number a run says: as many groups as fill a GPU and can meet, of a warp
  * for each quarter of a processor. */
 static bool choose_few(const Attention *at, const RowsExtents *e, const Tc *u, const Target *t,
-                       RowsSize *best)
+                       int64_t beside, RowsSize *best)
 {
     enum { MOST = 8 };
     const Machine *m = &t->machine;
     RowsSize s = {1, m->quarters, u->m, 1, FEW_STAGES};
+    const int64_t clusters = sat_mul(e->others, beside);
     while (2 * s.ranks <= MOST && 2 * s.ranks <= m->cluster &&
-           2 * s.ranks * e->others <= (2 * s.ranks > 2 ? m->close : m->processors))
+           (2 * s.ranks * clusters <= (2 * s.ranks > 2 ? m->close : m->processors) ||
+            (s.ranks == 1 && 2 * e->others <= m->processors)))
         s.ranks *= 2;
-    while (s.stages > 1 && few_bytes(e, u, &s) > m->shared)
+    /* the product behind it has room beside it (mma_room()): its first weights come meanwhile */
+    const int64_t room = beside > 1 ? m->shared / 8 * 5 : m->shared;
+    while (s.stages > 1 && few_bytes(e, u, &s) > room)
         s.stages--;
     if (s.stages < STAGES || range_extent(at->rows) < 1 || e->rows > u->m ||
         range_extent(at->along) > 0 || s.ranks < 2 || u->products > 1 ||
-        s.each * s.parts * s.ranks >= e->along || few_bytes(e, u, &s) > m->shared ||
+        s.each * s.parts * s.ranks >= e->along || few_bytes(e, u, &s) > room ||
         (s.each + 2 * e->columns) * u->m / u->lanes > TC_MOST_ROW)
         return false;
     *best = s;
     return true;
+}
+
+/* Of a kernel that fills a part of its buffer, how many fill all of it: one of each slot, which are
+ * one launch (together.c). */
+static int64_t kernels_beside(const Kernel *k, const View *v)
+{
+    const KernelArg *arg = &k->args[v->store[0]->src[0]->arg.i];
+    int64_t all = 1, own = 1, extent;
+    for (int i = 0; i < arg->rank; i++)
+        all = idx_value(arg->dims[i], &extent) ? sat_mul(all, extent) : 0;
+    for (int i = 0; i < v->nrange; i++)
+        own = sat_mul(own, mma_most(v->range[i]));
+    return all > own ? all / own : 1;
 }
 
 /* How many elements of a row its mask leaves, if that grows or falls by as much from each row to
@@ -645,7 +662,9 @@ bool choose_rows_opts(Nest **nest)
         if (!(t->machine.units >> i & 1) || u->lanes != t->machine.warp ||
             !tc_takes(u, at.outer, range))
             continue;
-        const bool few = choose_few(&at, &e, u, t, &size), longer = !few && e.along > TC_LONG_ROW,
+        const int64_t beside = kernels_beside((*nest)->k, &v);
+        const bool few = choose_few(&at, &e, u, t, beside, &size),
+                   longer = !few && e.along > TC_LONG_ROW,
                    by_warps = few || (longer && choose_blocks(&e, u, t, &size)) ||
                               choose_size(&e, u, t, &size);
         const double cycles = by_warps && longer ? blocks_cycles(&e, u, &size, t) : INFINITY;

@@ -7,6 +7,26 @@
 
 #include "gpu.h"
 
+bool mma_has_few_rows(const Product *p, int64_t rows, int64_t columns)
+{
+    const JoinedAxis *few = rows < columns ? &p->rows : &p->columns;
+    bool counted = true;
+    for (int i = 0; i < few->n; i++)
+        counted &= range_extent(few->range[i]) > 0;
+    return counted && tc_few_rows(rows < columns ? rows : columns);
+}
+
+bool mma_can_meet(const Target *t, const Tc *u)
+{
+    return t->machine.units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
+}
+
+int64_t mma_room(const Extents *e, const Target *t)
+{
+    return e->few && t->triggers ? t->machine.shared / 2 - 8 * TC_RUN /* the device's own */
+                                 : t->machine.shared;
+}
+
 int64_t mma_extent(const Nest *n, const char *name)
 {
     int axis = nest_find(n, name, strlen(name));
@@ -139,4 +159,32 @@ bool mma_stage(Nest **nest, const char *outer, int64_t depth)
             return true;
     }
     return false;
+}
+
+void mma_swap_ranges(JoinedAxis *p, int i, int j)
+{
+    Node *r = p->range[i];
+    const char *name = p->of[i];
+    p->range[i] = p->range[j];
+    p->of[i] = p->of[j];
+    p->range[j] = r;
+    p->of[j] = name;
+}
+
+/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
+ * at one distance then, which boxes can bring. Those of results may lie in another one: only
+ * columns are stored side by side. */
+void mma_order_rows(const Kernel *k, Node *x, JoinedAxis *rows)
+{
+    int64_t stride[MOST_RANGES];
+    for (int i = 0; i < rows->n; i++)
+        if (!access_stride(k, x, rows->range[i], &stride[i]) || stride[i] < 1)
+            return;
+    for (int i = 1; i < rows->n; i++)
+        for (int j = i; j > 0 && stride[j - 1] < stride[j]; j--) {
+            const int64_t s = stride[j];
+            stride[j] = stride[j - 1];
+            stride[j - 1] = s;
+            mma_swap_ranges(rows, j - 1, j);
+        }
 }

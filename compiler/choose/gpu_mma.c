@@ -55,16 +55,6 @@ static Node *lone_range(const View *v, Node *factor, Node *other)
     return count == 1 ? lone : NULL;
 }
 
-static void swap_ranges(JoinedAxis *p, int i, int j)
-{
-    Node *r = p->range[i];
-    const char *name = p->of[i];
-    p->range[i] = p->range[j];
-    p->of[i] = p->of[j];
-    p->range[j] = r;
-    p->of[j] = name;
-}
-
 /* The axis along which results lie side by side becomes the last one; false: none of these is
  * it. */
 static bool side_by_side_last(const Kernel *k, const View *v, JoinedAxis *p)
@@ -75,7 +65,7 @@ static bool side_by_side_last(const Kernel *k, const View *v, JoinedAxis *p)
         if (!counts || !access_stride(k, v->store[0], p->range[i], &stride) || stride != 1)
             continue;
         for (; i + 1 < p->n; i++)
-            swap_ranges(p, i, i + 1);
+            mma_swap_ranges(p, i, i + 1);
         return true;
     }
     return false;
@@ -123,27 +113,9 @@ static void order_terms(const Kernel *k, Node *x, JoinedAxis *terms)
         if (!access_stride(k, x, terms->range[i], &stride) || stride != 1)
             continue;
         for (; i + 1 < terms->n; i++)
-            swap_ranges(terms, i, i + 1);
+            mma_swap_ranges(terms, i, i + 1);
         return;
     }
-}
-
-/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
- * at one distance then, which boxes can bring. Those of results may lie in another one: only
- * columns are stored side by side. */
-static void order_rows(const Kernel *k, Node *x, JoinedAxis *rows)
-{
-    int64_t stride[MOST_RANGES];
-    for (int i = 0; i < rows->n; i++)
-        if (!access_stride(k, x, rows->range[i], &stride[i]) || stride[i] < 1)
-            return;
-    for (int i = 1; i < rows->n; i++)
-        for (int j = i; j > 0 && stride[j - 1] < stride[j]; j--) {
-            const int64_t s = stride[j];
-            stride[j] = stride[j - 1];
-            stride[j - 1] = s;
-            swap_ranges(rows, j - 1, j);
-        }
 }
 
 /* The first so many of its axes. */
@@ -425,7 +397,7 @@ static void rank_depths(Blocks *q, TileSize b)
     enum { MOST = 4, MOST_OF_SHARES = 6 };
     const double two = 1.15, three = 1.02, more = 0.015;
     const int64_t most = b.groups > 1 && is_straight(q->e, &b, q->unit) ? MOST_OF_SHARES : MOST;
-    for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= q->target->machine.shared;
+    for (b.depth = 2; b.depth <= most && shared_of(&b, q->unit) <= mma_room(q->e, q->target);
          b.depth++) {
         double time = estimate(q->e, &b, q->unit, q->target, q->gather);
         if (q->run && !b.runs && q->meets) /* where a term is is computed in each iteration */
@@ -568,7 +540,7 @@ static int beside_results(const View *v, const Product *p)
     return count;
 }
 
-static bool wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
+bool mma_wgmma_opts(Nest **nest, Product p, const Extents *e, double cycles)
 {
     Nest *tiled = nest_clone(*nest);
     bool good = mma_join(tiled, &p);
@@ -634,7 +606,7 @@ static bool turned_opts(Nest **nest, const MmaOperands *o, const Product *p, con
             k->args[i].layout = copy[i];
     }
     const bool good =
-        wgmma_opts(nest, *p, e, gain * cycles - m->turned - (double)bytes / m->level[0].rate);
+        mma_wgmma_opts(nest, *p, e, gain * cycles - m->turned - (double)bytes / m->level[0].rate);
     for (int i = 0; i < k->narg; i++) {
         k->args[i].layout = was[i];
         if (!good || !copy[i].n)
@@ -645,11 +617,6 @@ static bool turned_opts(Nest **nest, const MmaOperands *o, const Product *p, con
     return good;
 }
 
-static bool can_meet(const Target *t, const Tc *u)
-{
-    return t->machine.units >> TC_WGMMA64_F16 & 1 && u->products == 1 && u->acc == INGOT_F32;
-}
-
 /* Blocks whose terms groups of a cluster share, if they take clearly less than those that one group
  * has. */
 static void share_terms(const Extents *e, const Product *p, const Target *t, TileSize *best,
@@ -658,7 +625,8 @@ static void share_terms(const Extents *e, const Product *p, const Target *t, Til
     const double gain = 0.9;
     TileSize b;
     double less;
-    if (can_meet(t, p->unit) && pick_block(e, p, t, false, true, &b, &less) && less < gain * cycles)
+    if (mma_can_meet(t, p->unit) && pick_block(e, p, t, false, true, &b, &less) &&
+        less < gain * cycles)
         *best = b;
 }
 
@@ -674,13 +642,13 @@ static bool taps_opts(Nest **nest, const MmaOperands *o, const Product *p, const
     int64_t stride;
     Node *last = q.columns.range[q.columns.n - 1],
          *y = o->v->factor[depends_on(o->v->factor[1], last)];
-    order_rows(k, y, &q.columns);
+    mma_order_rows(k, y, &q.columns);
     last = q.columns.range[q.columns.n - 1];
     if (last == p->columns.range[q.columns.n - 1] || !access_stride(k, y, last, &stride) ||
         stride != 1)
         return false;
     of.run = range_extent(last);
-    return wgmma_opts(nest, q, &of, cycles);
+    return mma_wgmma_opts(nest, q, &of, cycles);
 }
 
 /* gather: element by element. */
@@ -691,11 +659,13 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
     TileSize b = {0};
     double cycles;
     const char *step;
+    if (!gather && !t->nth && mma_few_opts(nest, o->v, &p, e))
+        return true;
     if (e->sums > 1)
-        return !gather && !t->nth && wgmma_opts(nest, p, e, INFINITY);
-    if (!pick_block(e, &p, t, gather, t->nth && !gather && can_meet(t, p.unit), &b, &cycles))
+        return !gather && !t->nth && mma_wgmma_opts(nest, p, e, INFINITY);
+    if (!pick_block(e, &p, t, gather, t->nth && !gather && mma_can_meet(t, p.unit), &b, &cycles))
         return false;
-    if (!gather && (taps_opts(nest, o, &p, e, cycles) || wgmma_opts(nest, p, e, cycles)))
+    if (!gather && (taps_opts(nest, o, &p, e, cycles) || mma_wgmma_opts(nest, p, e, cycles)))
         return true;
     if (!gather && !t->nth && o->may_copy && turned_opts(nest, o, &p, e, cycles))
         return true;
@@ -709,7 +679,7 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
         !mma_stage(nest, step, gather || is_one_block(e, &b) ? 0 : b.depth))
         return false;
     if (t->triggers && p.unit->products == 1 && !gather)
-        (void)nest_opt(*nest, OPT_TRIGGER, b.groups > 1 ? "waited" : "summed", 0);
+        (void)nest_opt(*nest, OPT_TRIGGER, b.groups > 1 || e->few ? "waited" : "summed", 0);
     return true;
 }
 
@@ -717,6 +687,15 @@ static bool product_opts(Nest **nest, const MmaOperands *o, Product p, const Ext
 static bool fills(const Target *t, int64_t columns)
 {
     return columns >= (int64_t)t->machine.processors * t->machine.group;
+}
+
+static bool takes_sums(const Product *p, const View *v)
+{
+    Node *range[] = {p->rows.range[0], p->columns.range[0], p->terms.range[0]};
+    bool takes = true;
+    for (int i = 0; i < v->nreduce; i++)
+        takes &= tc_takes(p->unit, v->reduce[i], range);
+    return takes;
 }
 
 bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_copy, Layout *want)
@@ -740,11 +719,7 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             x = v.factor[1];
             y = v.factor[0];
         }
-        Node *range[] = {p.rows.range[0], p.columns.range[0], p.terms.range[0]};
-        bool takes = true;
-        for (int j = 0; j < v.nreduce; j++)
-            takes &= tc_takes(p.unit, v.reduce[j], range);
-        if (!takes)
+        if (!takes_sums(&p, &v))
             continue;
         int64_t rows = 1, columns = 1, terms = 1, others = 1;
         for (int j = 0; j < p.rows.n; j++)
@@ -757,11 +732,15 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
             others = sat_mul(others, mma_least(p.others.range[j]));
         const bool of_weights = bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT,
                    of_data = bufs[y->src[0]->arg.i]->kind != BUF_WEIGHT;
-        if ((rows < p.unit->m / 2 && !(of_weights && of_data && fills((*nest)->target, columns))) ||
-            columns < p.unit->n || 2 * terms < p.unit->k)
+        const bool narrow =
+            (rows < p.unit->m / 2 && !(of_weights && of_data && fills((*nest)->target, columns))) ||
+            columns < p.unit->n;
+        const bool of_few = mma_can_meet((*nest)->target, p.unit) && of_data != (rows < columns) &&
+                            of_weights == of_data && mma_has_few_rows(&p, rows, columns);
+        if ((narrow && !of_few) || 2 * terms < p.unit->k)
             continue;
         order_terms(k, bufs[x->src[0]->arg.i]->kind == BUF_WEIGHT ? y : x, &p.terms);
-        order_rows(k, x, &p.rows);
+        mma_order_rows(k, x, &p.rows);
         Layout *weights = NEWN(a, Layout, k->narg);
         for (int j = 0; j < v.nreduce; j++) {
             const View sum = view_of_sum(k, v.reduce[j]);
@@ -775,13 +754,15 @@ bool choose_mma_opts(Arena *a, Nest **nest, const Buffer *const *bufs, bool may_
                 k->args[j].layout = weights[j];
         }
         const Extents e = {
-            rows, columns, terms, others, work_of(&v, a), beside_results(&v, &p), v.nreduce, 0};
+            rows,      columns, terms, others, work_of(&v, a), beside_results(&v, &p),
+            v.nreduce, of_few,  false, 0};
         bool good = false;
-        for (int gather = 0; gather < 2 && !good; gather++) {
+        for (int gather = 0; gather < 2 && !good && !(gather && narrow); gather++) {
             if (tiled)
                 nest_free(tiled);
             tiled = nest_clone(*nest);
-            good = product_opts(&tiled, &operands, p, &e, gather);
+            good = narrow ? mma_few_opts(&tiled, &v, &p, &e)
+                          : product_opts(&tiled, &operands, p, &e, gather);
         }
         for (int j = 0; j < k->narg && !good; j++)
             k->args[j].layout = was[j];

@@ -46,16 +46,19 @@ static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *byt
     return good;
 }
 
-/* Rows of one result that fill a GPU, of which all that is read and written lies side by side: an
- * item takes 16 bytes at a time, of elements of 2 bytes eight.  So many; 1: it cannot. *lanes:
- * items of a row. */
+/* Rows of one result that fill a GPU, or so few that each has a group and nothing but latency
+ * counts (a token of each slot), of which all that is read and written lies side by side: an item
+ * takes 16 bytes at a time, of elements of 2 bytes eight.  So many; 1: it cannot. *lanes: items of
+ * a row. */
 int64_t pieces_of_rows(const Nest *n, const View *v, const ReducedRows *s, int64_t *lanes)
 {
     enum { MOST_RUN = 8 };
     const Machine *m = &n->target->machine;
     Node *along = walked_range(v);
     int bytes = 4;
-    if (!m->units || m->access != 2 * MOST_RUN || !along || s->rows < TOGETHER * m->processors)
+    const bool few = tc_few_rows(s->rows);
+    if (!m->units || m->access != 2 * MOST_RUN || !along ||
+        (s->rows < TOGETHER * m->processors && !few))
         return 1;
     bool good =
         stored_in_pieces(n, v, along, &bytes) && lies_in_pieces(n, v, along, MOST_RUN, &bytes);

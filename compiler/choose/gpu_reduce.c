@@ -564,8 +564,8 @@ bool parts_rows(Nest *n, const View *v, int64_t warp)
         (beside >= 0 && !order_lanes(n)))
         return false;
     /* of few groups all others are free */
-    if ((s.rows == 1 || (beside >= 0 && s.rows / each <= m->processors)) && m->units &&
-        n->target->triggers)
+    if ((s.rows == 1 || tc_few_rows(s.rows) || (beside >= 0 && s.rows / each <= m->processors)) &&
+        m->units && n->target->triggers)
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
     return true;
 }

@@ -26,11 +26,14 @@ typedef struct {
     int64_t parts;        /* of the terms, for as many groups of a cluster */
     int64_t sums;         /* that have the rows in common */
     int64_t steps; /* groups stay, and places are those of several blocks: lines of terms of one */
+    bool few;      /* rows: each byte of places counts */
+    bool turned;   /* sums have the columns in common */
 } Tall;
 
 static int64_t place_bytes(const Tall *b)
 {
-    return (b->warps * b->unit->m + b->sums * b->unit->n) * b->unit->run;
+    const int64_t rows = b->warps * b->unit->m, columns = b->unit->n;
+    return (b->turned ? b->sums * rows + columns : rows + b->sums * columns) * b->unit->run;
 }
 
 /* With what is kept of operands besides, what the groups of a cluster join their sums in, and the
@@ -38,8 +41,8 @@ static int64_t place_bytes(const Tall *b)
 static int64_t shared_bytes(const Tall *b)
 {
     const int64_t rests = b->warps * tc_rests(b->unit) * dtype_info[b->unit->b].bytes;
-    return b->depth * place_bytes(b) + rests +
-           (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4 + TC_TOKENS;
+    const int64_t join = (b->parts - 1) * b->warps * b->unit->m * b->unit->n * 4;
+    return b->depth * place_bytes(b) + rests + (b->few ? join / b->parts : join) + TC_TOKENS;
 }
 
 /* Of products in three an item has two sums of each of its results. Of several warpgroups, who have
@@ -192,7 +195,7 @@ static bool in_turns(const Extents *e, const Tall *b, const Target *t, Tall *out
 static int64_t depth_of(const Extents *e, Tall b, const Target *t)
 {
     const int64_t line = tc_run(b.unit), terms = e->terms / b.parts, steps = ceil_div(terms, line);
-    while (b.depth > 2 && (shared_bytes(&b) > t->machine.shared || b.depth * line >= terms + line))
+    while (b.depth > 2 && (shared_bytes(&b) > mma_room(e, t) || b.depth * line >= terms + line))
         b.depth--;
     while (b.depth > 4 && steps >= EVEN * b.depth && steps % b.depth)
         b.depth--;
@@ -204,7 +207,7 @@ static void rank_tall(Ranking *r, Tall *found, const Extents *e, const Tall *b, 
                       double most)
 {
     const double all = estimate(e, b, t);
-    if (all >= most || shared_bytes(b) > t->machine.shared)
+    if (all >= most || shared_bytes(b) > mma_room(e, t))
         return;
     const int number = mma_rank(r, -1, all + finish(e, b, t), WGMMA_MOST_NTH);
     if (number >= 0)
@@ -220,6 +223,27 @@ static bool suits_narrow(const Extents *e, const Tc *u)
            (e->terms >= LONG_LOOP * tc_run(u) && (u->n >= NARROW || e->columns <= u->n));
 }
 
+/* Can terms be divided among so many groups of a cluster? */
+static bool is_even(const Extents *e, const Tc *u, int64_t parts)
+{
+    const int64_t line = tc_in_place(u) ? tc_run(u) : 1;
+    return parts == 1 || (u->acc == INGOT_F32 && (e->sums == 1) && e->terms % (parts * line) == 0 &&
+                          e->terms > parts * line);
+}
+
+/* Of few rows: would there be a processor for each of more groups? Half of all would leave
+ * half of the memory's rate. */
+static bool takes_more(const Extents *e, const Tall *b, const Target *t)
+{
+    Tall more = *b;
+    if (b->warps > 1)
+        more.warps--;
+    else
+        more.parts *= 2;
+    return e->turned && more.parts <= MOST_PARTS && is_even(e, b->unit, more.parts) &&
+           share_of(e, &more, t).blocks <= t->machine.processors;
+}
+
 /* The one of number `nth`, from 0, in the order of their estimates. Lines of 64 bytes bring too
  * little for rows of which half are none (H200, f16: windows of 32 channels of 32 images of
  * 224x224, these channels as rows: 0.52 ms, by warps 0.41; the pixels as rows: 0.17, by warps
@@ -233,16 +257,15 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
         for (int64_t warps = 1; warps <= MOST_WARPS; warps++)
             for (int64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
                 const Tc *u = &tc_units[i];
-                Tall b = {u, warps, MOST_DEPTH, parts, e->sums, 0};
-                const int64_t line = tc_in_place(u) ? tc_run(u) : 1;
+                Tall b = {u, warps, MOST_DEPTH, parts, e->sums, 0, e->few, e->turned};
+                b.depth = e->turned ? 2 * MOST_DEPTH : b.depth;
                 const bool wide = ((warps > 1 || u->run < TC_RUN) && warps * u->m >= 2 * e->rows) ||
                                   (u->n > NARROW && u->n >= 2 * e->columns);
-                const bool even =
-                    parts == 1 || (u->acc == INGOT_F32 && e->sums == 1 &&
-                                   e->terms % (parts * line) == 0 && e->terms > parts * line);
+                const bool even = is_even(e, u, parts);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    !suits_narrow(e, u) || u->products != like->products || wide || !even ||
-                    !has_registers(&b) || (e->run && e->run % u->n))
+                    u->products != like->products || wide || !even || !has_registers(&b) ||
+                    (u->n == MMA_TURNED) != e->turned || (!e->turned && !suits_narrow(e, u)) ||
+                    (e->run && e->run % u->n) || takes_more(e, &b, t))
                     continue;
                 b.depth = depth_of(e, b, t);
                 rank_tall(&r, found, e, &b, t, most);
@@ -297,11 +320,11 @@ static bool block_opts(Nest *n, const Product *p, const Extents *e, const Tall *
 }
 
 /* Few groups leave processors to those of the next kernel, which begin early and are in nobody's
- * way. */
+ * way; those of few rows leave room (mma_room()). */
 static void let_next_begin(Nest *n, const Extents *e, const Tall *b)
 {
     if (n->target->triggers && b->unit->products == 1 &&
-        share_of(e, b, n->target).blocks <= n->target->machine.processors / 2)
+        (e->few || share_of(e, b, n->target).blocks <= n->target->machine.processors / 2))
         (void)nest_opt(n, OPT_TRIGGER, "waited", 0);
 }
 
@@ -350,4 +373,25 @@ bool choose_wgmma_opts(Nest **nest, const Product *p, const Extents *e, double c
          i = t->nth ? -1 : i + 1)
         good = tile(nest, p, e, &b);
     return good;
+}
+
+/* Few rows as columns: a place has no more of them than there are, and the rows of a block are
+ * those of weights. */
+bool mma_few_opts(Nest **nest, const View *v, const Product *p, const Extents *e)
+{
+    Product q = *p;
+    Extents of = *e;
+    if (!e->few || e->run)
+        return false;
+    if (e->rows < e->columns) {
+        q.rows = p->columns;
+        q.columns = p->rows;
+        of.rows = e->columns;
+        of.columns = e->rows;
+    }
+    of.turned = true;
+    mma_order_rows((*nest)->k, v->factor[!depends_on(v->factor[0], q.rows.range[0])], &q.rows);
+    if (of.columns > MMA_TURNED || of.rows < 2 * tc_units[TC_WGMMA8_F16].m)
+        return false;
+    return mma_wgmma_opts(nest, q, &of, INFINITY);
 }

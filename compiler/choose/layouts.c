@@ -114,7 +114,9 @@ static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const 
     Context *c = s->kernel->c;
     Node *best = NULL;
     int64_t best_extent = 0;
-    bool best_shares = false;
+    bool best_shares = false, weights = false;
+    for (int j = 0; j < v->nfactor; j++)
+        weights |= is_weight(x, s, v->factor[j]);
     /* first those that run over constants, whose layout is free; last of these those whose results
      * are parts of an axis, which are copied */
     for (int pass = 0; pass <= PARTS && !best; pass++)
@@ -124,7 +126,8 @@ static Node *wanted_lanes(const Layouts *x, const Step *s, const View *v, const 
             bool counted = const_extent(r, &extent);
             if (!counted && pass == ALONG) /* of run time: what is innermost already stays so */
                 best = NULL;
-            if (!counted || extent < 4)
+            /* few rows beside weights: what reads them has whole lines of terms */
+            if (!counted || extent < 4 || (t->gpu && weights && pass && tc_few_rows(extent)))
                 continue;
             bool weight = false, good = true;
             for (int j = 0; j < v->nstore; j++) {

@@ -41,7 +41,7 @@ typedef enum {
     /* node: LOAD, a fragment, which is in `term`: for the products of the next iteration (last), or
      * zeros before the first one */
     STMT_KEEP,
-    STMT_PREFETCH, /* node: LOAD, whose line is asked for */
+    STMT_PREFETCH, /* node: LOAD, whose line is asked for; STORE of a box: its lines are */
     STMT_COMMIT,   /* the copies since the last one are a group */
     STMT_WAIT,     /* until all but the last `count` groups of the item's copies are done */
     /* node: RANGE, `from` its value; to its END: what fills places for that iteration, when all

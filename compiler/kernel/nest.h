@@ -386,6 +386,9 @@ static inline int tile_group(const Tile *t)
     const bool more = t->box && !tile_loads_itself(t);
     return t->items + (tile_gives_registers(t) ? t->tc->lanes : more);
 }
+/* Items of a group, of kernels that have an item for each element, if they are one launch with
+ * others. */
+enum { TILE_LOOSE = 256 };
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */
     Tile *tile;

@@ -47,6 +47,12 @@ typedef struct Tc {
 extern const Tc tc_units[TC_COUNT];
 /* The units of a machine, one after the other: NULL stands before the first and after the last. */
 const Tc *tc_next(const Machine *, const Tc *);
+/* More than one row, and less than a fragment of a warp: bytes of the other operand take the time.
+ */
+static inline bool tc_few_rows(int64_t n)
+{
+    return n > 1 && n < tc_units[TC_MMA_F16].m;
+}
 bool tc_has(const Machine *, const Tc *);
 /* How many products of bf16 the machine computes in the time of one of f32, at least 1. */
 double tc_bf16_products(const Machine *);

@@ -5,6 +5,8 @@
  *
  * One kernel has both: blocks of x are brought once for the products of both, and neither sum is
  * stored. A block of results has half as many columns then. */
+#include <math.h>
+
 #include "fusion.h"
 #include "kernel.h"
 
@@ -72,8 +74,9 @@ static bool has_box_lines(const Node *x, double terms)
     return false;
 }
 
-/* Is it a product of matrices for blocks of such a unit, of x and a weight? Its weight; or NULL. */
-static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
+/* Is it a product of matrices for blocks of such a unit, of x and a weight? Its weight; or NULL.
+ * few: of so few rows, too, that bytes of weights decide. */
+static Node *weight_beside(Sched *s, const Node *sum, const Node *x, bool few)
 {
     const Node *term = sum->src[0];
     const int least = 2 * rows_by_boxes(s->target, x); /* rows, columns */
@@ -85,7 +88,8 @@ static Node *weight_beside(Sched *s, const Node *sum, const Node *x)
                      columns = node_elements(w) / terms, rows = results / columns;
         const bool fits =
             (int64_t)terms * dtype_info[x->dtype].bytes % TC_RUN == 0 && has_box_lines(x, terms);
-        return columns >= least && rows >= least && fits ? w : NULL;
+        const bool many = rows >= least || (few && tc_few_rows((int64_t)rows));
+        return columns >= least && many && fits ? w : NULL;
     }
     return NULL;
 }
@@ -97,7 +101,7 @@ bool is_sum_for_boxes(Sched *s, Node *n)
     Node *sum = t->gpu && t->machine.units ? product_of(s, n, STEPS, &turned) : NULL;
     for (int i = 0; i < 2 && sum; i++) {
         Node *x = base_of(sum->src[0]->src[i]);
-        if (lies(s, x) && weight_beside(s, sum, x))
+        if (lies(s, x) && weight_beside(s, sum, x, false))
             return true;
     }
     return false;
@@ -117,8 +121,8 @@ bool are_sums_beside(Sched *s, Node *n, const Node *reader)
         return false;
     for (int i = 0; i < 2; i++) {
         const Node *x = base_of(sum->src[0]->src[i]);
-        Node *w = weight_beside(s, sum, x);
-        Node *v = w ? weight_beside(s, other, x) : NULL;
+        Node *w = weight_beside(s, sum, x, other != sum);
+        Node *v = w ? weight_beside(s, other, x, other != sum) : NULL;
         if (v && lies(s, base_of(sum->src[0]->src[i])) && node_elements(v) == node_elements(w))
             return true;
     }
@@ -149,7 +153,7 @@ static bool is_matrix_product(const StoreNest *k, const Node *sum, const Target 
     for (int j = 0; j < 2; j++) {
         const Node *x = below_casts(sum->src[0]->src[j]);
         const int least = x->op == OP_LOAD ? rows_by_boxes(t, x) : 0;
-        if (!least || own[j] < least)
+        if (!least || own[j] < 2 || fmax(own[0], own[1]) < least)
             return false;
     }
     return true;

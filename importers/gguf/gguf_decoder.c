@@ -10,6 +10,12 @@
  *     attention of each slot alone, over its own states -> y [3, ..]
  *     the last row of each slot -> logits [3, vocabulary]
  *
+ * On GPUs decode(), to which each slot gives at most one token, has one row of each, whether it has
+ * one or not: kernels of rows whose number is known take less. What an idle slot's row comes to is
+ * not kept, and no slot reads another's.
+ *
+ *     has_0 1, has_1 0, has_2 1 -> x [3, width]           keys of slots 0 and 2 are appended
+ *
  * Facts and tensors that a family lacks are nodes that are not made.
  */
 #include <math.h>
@@ -19,8 +25,8 @@
 
 /* Rows of a slot among those of all. */
 typedef struct {
-    ingot_dim *from, *n;
-    ingot_tensor *angle[2][2]; /* of this run's positions [n, turned / 2]; in windows: [1] */
+    ingot_dim *from, *n, *queries; /* n of them are kept */
+    ingot_tensor *angle[2][2];     /* of this run's positions [n, turned / 2]; in windows: [1] */
 } DecoderRows;
 
 typedef struct {
@@ -28,6 +34,7 @@ typedef struct {
     ingot_context *c;
     const GgufSlot *slot;
     int slots;
+    bool one_each;     /* a row of each slot, of which idle ones keep none */
     ingot_dim *n;      /* rows of all slots */
     DecoderRows *rows; /* of each slot */
 } Decoder;
@@ -190,16 +197,26 @@ static ingot_tensor *evens_first(Decoder *d, ingot_tensor *x)
     dims[3] = ingot_dim_const(d->c, d->m->facts.head / 2);
     dims[4] = two;
     /* Products have an order of their own, but for those of one row, where each kernel less counts,
-     * or of many on GPUs whose groups have boxes brought to them: there both neighbours are made of
-     * the two sums that one kernel has. */
+     * or of a row of each slot, or of many on GPUs whose groups have boxes brought to them: there
+     * both neighbours are made of the two sums that one kernel has. */
     enum { MANY = 128 };
     int64_t rows;
     const bool one = ingot_dim_is_const(dims[2], &rows) && rows == 1,
                many = ingot_dim_hi(dims[2]) >= MANY && ingot_shared_keys(d->c);
-    if (!ingot_one_product(d->c) || (!one && !many))
+    if (!ingot_one_product(d->c) || (!one && !many && !d->one_each))
         x = ingot_contiguous(d->c, x);
     x = ingot_permute(d->c, ingot_reshape(d->c, x, 5, dims), perm);
     return ingot_flatten(d->c, x, 3, 5);
+}
+
+/* What the product with that weight rounds its other operand to. */
+static ingot_dtype rounded_for(const Decoder *d, const ingot_gguf_tensor *w)
+{
+    if (ingot_precision_here(d->c) != INGOT_PRECISION_NARROW)
+        return INGOT_F32;
+    return w->type == INGOT_GGUF_F16    ? INGOT_F16
+           : w->type == INGOT_GGUF_BF16 ? INGOT_BF16
+                                        : INGOT_F32;
 }
 
 /* Of one slot: its rows of queries, keys and values -> [n, heads size] */
@@ -213,7 +230,8 @@ static ingot_tensor *attention_of(Decoder *d, int64_t layer, int slot, ingot_ten
     ingot_dim *past = d->slot[slot].past;
     ingot_tensor *row[3];
     for (int i = 0; i < 3; i++) {
-        row[i] = d->slots > 1 ? ingot_slice(d->c, all[i], 2, r->from, r->n, 1) : all[i];
+        ingot_dim *n = i ? r->n : r->queries;
+        row[i] = d->slots > 1 ? ingot_slice(d->c, all[i], 2, r->from, n, 1) : all[i];
         if (i < 2 && has_rope(f, layer))
             row[i] = ingot_rotary(d->c, row[i], r->angle[window][0], r->angle[window][1], apart);
     }
@@ -223,13 +241,13 @@ static ingot_tensor *attention_of(Decoder *d, int64_t layer, int slot, ingot_ten
         capped(d, ingot_attention_scores(d->c, row[0], k, f->score_scale), f->score_cap);
     if (ingot_is_poison(s))
         return s;
-    ingot_tensor *seen = ingot_band(d->c, r->n, ingot_dim_add(d->c, past, r->n),
+    ingot_tensor *seen = ingot_band(d->c, r->queries, ingot_dim_add(d->c, past, r->n),
                                     ingot_from_dim(d->c, past), window ? f->window - 1 : -1, 0);
     s = ingot_where(d->c, seen, s, ingot_like(d->c, s, -INFINITY));
     ingot_tensor *y = ingot_attention_values(d->c, ingot_softmax_or_zero(d->c, s, 3), v);
     if (ingot_is_poison(y))
         return y;
-    ingot_dim *dims[] = {r->n, ingot_dim_const(d->c, f->heads * f->head)};
+    ingot_dim *dims[] = {r->queries, ingot_dim_const(d->c, f->heads * f->head)};
     return ingot_reshape(d->c, ingot_permute(d->c, y, perm), 2, dims);
 }
 
@@ -241,9 +259,13 @@ static ingot_tensor *attention(Decoder *d, const LayerTensors *l, int64_t layer,
     for (int i = 0; i < 2 && has_rope(f, layer); i++)
         if (f->pairs == NEIGHBOURS && f->rope.turned == f->head)
             row[i] = evens_first(d, row[i]);
-    for (int i = 0; i < d->slots; i++)
+    for (int i = 0; i < d->slots; i++) {
         y[i] = attention_of(d, layer, i, row);
+        if (d->one_each) /* each slot's kernel stores it so */
+            y[i] = ingot_cast(d->c, y[i], rounded_for(d, l->of[ATTN_OUT]));
+    }
     x = d->slots > 1 ? ingot_concat(d->c, d->slots, y, 0) : y[0];
+    x = ingot_is_poison(x) ? x : ingot_cast(d->c, x, INGOT_F32);
     return product(d, x, l->of[ATTN_OUT], l->of[ATTN_OUT_BIAS]);
 }
 
@@ -274,15 +296,16 @@ static ingot_tensor *one_layer(Decoder *d, int64_t layer, ingot_tensor *x)
     return ingot_add(d->c, x, times(d, norm(d, y, l->of[FFN_POST_NORM]), scale));
 }
 
-/* The angles of positions past .. past + n - 1. */
+/* The angles of positions past .. past + n - 1, or of that of the only row, if it is kept or not.
+ */
 static void read_angles(Decoder *d, const GgufSlot *slot, DecoderRows *r)
 {
-    const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, slot->past, r->n));
+    const int64_t positions = ingot_dim_hi(ingot_dim_add(d->c, slot->past, r->queries));
     for (int w = 0; w < 2; w++) {
         if (!d->m->angle[w][0])
             gguf_rope_tables(d->m, positions, w, d->m->angle[w]);
         for (int i = 0; i < 2; i++)
-            r->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, slot->past, r->n, 1);
+            r->angle[w][i] = ingot_slice(d->c, d->m->angle[w][i], 0, slot->past, r->queries, 1);
         if (!d->m->facts.window || (d->m->facts.rope.window_base == d->m->facts.rope.base &&
                                     d->m->facts.rope.window_scaled))
             break;
@@ -292,15 +315,45 @@ static void read_angles(Decoder *d, const GgufSlot *slot, DecoderRows *r)
             r->angle[1][i] = r->angle[0][i];
 }
 
+/* Numbers [1] of each slot -> [slots], by one kernel. */
+static ingot_tensor *one_of_each(Decoder *d, ingot_tensor *const *number)
+{
+    ingot_dim *dims[] = {ingot_dim_const(d->c, d->slots)};
+    ingot_tensor *slot = ingot_iota(d->c, 1, dims, 0),
+                 *all = ingot_expand(d->c, number[0], 1, dims);
+    for (int i = 1; i < d->slots; i++)
+        all = ingot_where(d->c, ingot_eq(d->c, slot, ingot_scalar_i(d->c, INGOT_I64, i)),
+                          ingot_expand(d->c, number[i], 1, dims), all);
+    return ingot_contiguous(d->c, all);
+}
+
+/* A row of each slot: the id 0, where one has none. */
+static ingot_tensor *read_one_each(Decoder *d)
+{
+    ingot_tensor *ids[GGUF_SLOTS];
+    ingot_dim *one = ingot_dim_const(d->c, 1), *none = ingot_dim_const(d->c, 0);
+    for (int i = 0; i < d->slots; i++) {
+        ingot_dim *n = ingot_shape(d->slot[i].ids, 0), *rest = ingot_dim_sub(d->c, one, n);
+        d->rows[i] = (DecoderRows){.from = ingot_dim_const(d->c, i), .n = n, .queries = one};
+        ids[i] = ingot_pad(d->c, d->slot[i].ids, &none, &rest);
+        read_angles(d, &d->slot[i], &d->rows[i]);
+    }
+    d->n = ingot_dim_const(d->c, d->slots);
+    return one_of_each(d, ids);
+}
+
 /* Where the rows of each slot begin; all ids, one behind the other. */
 static ingot_tensor *read_slots(Decoder *d)
 {
     ingot_tensor *ids[GGUF_SLOTS];
+    if (d->one_each)
+        return read_one_each(d);
     d->n = ingot_dim_const(d->c, 0);
     for (int i = 0; i < d->slots; i++) {
         ids[i] = d->slot[i].ids;
-        d->rows[i] = (DecoderRows){.from = d->n, .n = ingot_shape(ids[i], 0)};
-        d->n = ingot_dim_add(d->c, d->n, d->rows[i].n);
+        ingot_dim *n = ingot_shape(ids[i], 0);
+        d->rows[i] = (DecoderRows){.from = d->n, .n = n, .queries = n};
+        d->n = ingot_dim_add(d->c, d->n, n);
         read_angles(d, &d->slot[i], &d->rows[i]);
     }
     return d->slots > 1 ? ingot_concat(d->c, d->slots, ids, 0) : ids[0];
@@ -311,6 +364,8 @@ static ingot_tensor *last_rows(Decoder *d, ingot_tensor *x)
 {
     ingot_dim *one = ingot_dim_const(d->c, 1);
     ingot_tensor *last[GGUF_SLOTS];
+    if (d->one_each)
+        return x;
     for (int i = 0; i < d->slots; i++) {
         ingot_dim *end = ingot_dim_add(d->c, d->rows[i].from, d->rows[i].n);
         ingot_dim *at = ingot_dim_sub(d->c, ingot_dim_max(d->c, end, one), one);
@@ -323,6 +378,8 @@ ingot_tensor *gguf_decoder(GgufModel *m, const GgufSlot *slot, int slots)
 {
     DecoderRows rows[GGUF_SLOTS];
     Decoder d = {.m = m, .c = m->c, .slot = slot, .slots = slots, .rows = rows};
+    d.one_each =
+        slots > 1 && ingot_one_product(m->c) && ingot_dim_hi(ingot_shape(slot[0].ids, 0)) == 1;
     const ingot_gguf_tensor *head = m->of[m->of[OUTPUT] ? OUTPUT : EMBEDDING];
     ingot_tensor *ids = read_slots(&d);
     ingot_tensor *x = ingot_take(m->c, gguf_weight(m, m->of[EMBEDDING]), ids, 0);

@@ -539,6 +539,7 @@ def runs(ingot, work):
 
 
 ONE = [("MatMul", ["x", "w"], "p"), ("Relu", ["p"], "y")]
+SIX = [("x", H, [6, 512])], ONE, ("y", H, [6, 128]), [("w", some(512, 128) / 8)]
 HALVES = [("x", H, [128, 512])], ONE, ("y", H, [128, 128]), [("w", some(512, 128) / 8)]
 SINGLE = (
     [("x", F, [384, 256])],
@@ -617,6 +618,7 @@ def boxes(ingot, work):
             ["_copy_1536x192(", "igrt_wgmma_dot_tf32x3("],
         ),
     ]
+    told.append(beside(ingot, work, "six", "cuda:sm_90a", SIX, 2e-3, ["igrt_wgmma8_dot_f16<"]))
     joined = "cuda:sm_90a", HEADS, 2e-6, ["JOIN r0 r1", "igrt_wgmma_dot_tf32x3("]
     told.append(beside(ingot, work, "heads", *joined))
     for name, dtypes, (m, k, n) in (

@@ -103,6 +103,18 @@ BOX(3)
 BOX(4)
 BOX(5)
 
+#define ASK_FOR_BOX(n)                                                                           \
+    template <class Map, class... Place>                                                         \
+    static inline void cp_async_bulk_prefetch_tensor_##n##d_L2_global(const char *, const Map *, \
+                                                                      Place... place)            \
+    {                                                                                            \
+        static_assert(sizeof...(place) == n, "a coordinate an axis");                            \
+    }
+ASK_FOR_BOX(2)
+ASK_FOR_BOX(3)
+ASK_FOR_BOX(4)
+ASK_FOR_BOX(5)
+
 /* Behind the coordinates, the taps. */
 #define WINDOW(n)                                                                               \
     template <class Map, class... Place>                                                        \
@@ -195,6 +207,8 @@ static inline void operands(const char *rest, const char *ends, uint64_t *last, 
                           &c);                                                                  \
         }                                                                                       \
     }
+WGMMA(8, f16, OF_F16)
+WGMMA(8, bf16, OF_BF16)
 WGMMA(32, f16, OF_F16)
 WGMMA(64, f16, OF_F16)
 WGMMA(128, f16, OF_F16)

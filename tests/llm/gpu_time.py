@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a language model's token and its prompts take on this machine's GPU.
 
-    gpu_time.py --ingot build/ingot 1b:F16 1b:Q4_0 8b:F16 [--past 2048,8192] [--prompts 128,512,2048] [--devices 1,2] [--json FILE]
+    gpu_time.py --ingot build/ingot 1b:F16 1b:Q4_0 8b:F16 [--past 2048,8192] [--prompts 128,512,2048] [--devices 1,2] [--sequences 8] [--json FILE]
 
 A file of random weights in the shape of Llama 3.2 1B or Llama 3 8B is made in --folder (as large as such a file is), compiled
 and linked. Told are, in milliseconds, medians of several:
@@ -13,6 +13,9 @@ and linked. Told are, in milliseconds, medians of several:
 
 With --devices 1,2 the same of two GPUs (--parallel tensor), how far their logits are from one's, in parts of the range of these,
 and whether they are the same bits in each of the calls.
+
+With --sequences 8 also tokens of so many sequences at once (--slots), each with so many tokens in its cache: how often the time of
+one's they take ("of_one"), and how far the logits of any are from what the same tokens have alone.
 
 No measurement is a test: nothing is compared.  Needs numpy, a C compiler, CUDA's driver and nvcc (for the stream alone).
 """
@@ -51,7 +54,7 @@ DRIVER = r"""
 #include <time.h>
 #include "model_igrt.h"
 #include "model.h"
-static float logits[WORDS], before[WORDS];
+static float logits[SLOTS * WORDS], before[SLOTS * WORDS];
 static int32_t ids[STEP];
 static unsigned char arena[MODEL_ARENA_BYTES(1) + 64];
 static model_ctx ctx;
@@ -68,15 +71,29 @@ static void check(int status, const char *what)
         exit(1);
     }
 }
-static void prompt(int64_t n)
+static model_status (*const keep[])(model_ctx *, int64_t) = {KEEPS};
+static int64_t (*const length[])(const model_ctx *) = {LENGTHS};
+static void keep_all(int64_t n)
 {
-    const model_inputs in = {.ids = ids, .ids_dims = {n}};
+    for (int i = 0; i < SLOTS; i++)
+        check(keep[i](&ctx, n), "keep_past");
+}
+/* of one slot; the others have none */
+static void prompt_of(int slot, int64_t n)
+{
+    const model_inputs in = {PROMPT_INPUTS};
+    (void)slot;
     model_outputs out = {.logits = logits};
     check(model_run(&ctx, &in, &out), "run");
 }
-static void token(void)
+static void prompt(int64_t n)
 {
-    const model_decode_inputs in = {.ids = ids};
+    for (int i = 0; i < SLOTS; i++)
+        prompt_of(i, n);
+}
+static void token(int first)
+{
+    const model_decode_inputs in = {TOKEN_INPUTS};
     model_decode_outputs out = {.logits = logits};
     check(model_decode(&ctx, &in, &out), "decode");
 }
@@ -86,7 +103,7 @@ static void serve(int n)
 {
     char line[16];
     for (int i = 0; i < 3; i++) {
-        check(model_keep_past(&ctx, 0), "keep_past");
+        keep_all(0);
         prompt(n);
     }
     for (puts("ready"); !fflush(stdout) && fgets(line, sizeof line, stdin); puts(""))
@@ -102,6 +119,7 @@ static void serve(int n)
  * "serve" and n */
 int main(int argc, char **argv)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     FILE *f = fopen(argv[1], "rb"), *results = fopen(argv[2], "wb");
     unsigned char *w = aligned_alloc(4096, (MODEL_WEIGHTS_BYTES + 4095) / 4096 * 4096);
     if (!f || !results || !w || fread(w, 1, MODEL_WEIGHTS_BYTES, f) != MODEL_WEIGHTS_BYTES)
@@ -118,28 +136,34 @@ int main(int argc, char **argv)
     }
     for (int i = 3; i < argc; i++) {
         const int n = atoi(argv[i]);
-        check(model_keep_past(&ctx, 0), "keep_past");
+        keep_all(0);
         if (n < 0) {
             for (int k = 0; k < 7; k++) {
-                check(model_keep_past(&ctx, 0), "keep_past");
+                keep_all(0);
                 const double begin = now();
                 prompt(-n);
                 printf("prompt %d %.6f\n", -n, now() - begin);
             }
             continue;
         }
-        while (model_length_past(&ctx) < n)
-            prompt(n - model_length_past(&ctx) < STEP ? n - model_length_past(&ctx) : STEP);
+        while (length[0](&ctx) < n)
+            prompt(n - length[0](&ctx) < STEP ? n - length[0](&ctx) : STEP);
+        for (int k = ROWS; k-- > 1 && SLOTS == 1;) { /* what others have beside this one */
+            keep_all(n - 1);
+            token(k);
+            fwrite(logits, 1, sizeof logits, results);
+        }
         for (int k = 0; k < 20; k++) {
-            check(model_keep_past(&ctx, n - 1), "keep_past");
+            keep_all(n - 1);
             const double begin = now();
-            token();
+            token(0);
             printf("call %d %.6f\n", n, now() - begin);
             if (k && memcmp(logits, before, sizeof logits))
                 printf("other bits\n");
             memcpy(before, logits, sizeof logits);
         }
-        fwrite(logits, 1, sizeof logits, results);
+        for (int s = SLOTS; s-- > 0;)
+            fwrite(logits + s * WORDS, WORDS, sizeof *logits, results);
         for (int k = 0; k < 9; k++) {
             enum { TURNS = 8 };
             check(igrt_cu_finish(&ctx.gpu), "finish");
@@ -305,30 +329,62 @@ def stream_rate(folder):
     )
 
 
-def build(a, path, bundle, shape, devices):
+def driver(a, shape, slots):
+    """The program of a bundle of so many slots"""
+    last = [f"_{i}" for i in range(slots)] if slots > 1 else [""]
+    tokens = [f".ids{s} = ids + first + {i}" for i, s in enumerate(last)]
+    if slots > 1:
+        prompts = [
+            f".ids{s} = ids, .ids{s}_dims = {{slot == {i} ? n : 0}}" for i, s in enumerate(last)
+        ]
+        tokens = [f"{t}, .ids{s}_dims = {{1}}" for t, s in zip(tokens, last)]
+    else:
+        prompts = [".ids = ids, .ids_dims = {n}"]
+    words = {
+        "PROMPT_INPUTS": ", ".join(prompts),
+        "TOKEN_INPUTS": ", ".join(tokens),
+        "KEEPS": ", ".join(f"model_keep_past{s}" for s in last),
+        "LENGTHS": ", ".join(f"model_length_past{s}" for s in last),
+        "SLOTS": slots,
+        "ROWS": max(1, a.sequences),
+        "WORDS": shape["words"],
+        "STEP": STEP,
+    }
+    text = DRIVER
+    for word, is_ in words.items():
+        text = text.replace(word, str(is_))
+    return text
+
+
+def build(a, path, bundle, shape, devices, slots):
     most = max([*a.past, *a.prompts, STEP])
     what = [a.ingot, "compile", path, "-o", bundle, "--target", a.target, "-q", "--no-check"]
     what += ["--dim", f"n=1..{STEP}", "--dim", f"past=0..{most}", "--weights", "blob", *a.option]
     if devices > 1:
         what += ["--devices", devices, "--parallel", "tensor"]
+    if slots > 1:
+        what += ["--slots", slots]
     subprocess.run([str(w) for w in what], check=True)
-    (bundle / "time.c").write_text(
-        DRIVER.replace("WORDS", str(shape["words"])).replace("STEP", str(STEP))
-    )
+    (bundle / "time.c").write_text(driver(a, shape, slots))
     sources = sorted(bundle.glob("*.c"))
     what = ["cc", "-O1", "-std=c11", "-I", bundle, *sources, "-lm", "-ldl", "-o", bundle / "time"]
     subprocess.run([str(w) for w in what], check=True)
     return bundle
 
 
+def ways(a):
+    """Devices and sequences of each bundle; others are compared with the first one"""
+    return [(n, 1) for n in a.devices] + [(a.devices[0], a.sequences)] * (a.sequences > 1)
+
+
 def built(a, name, shape, kind):
-    """A bundle for each number of devices, and how many bytes of weights a token reads"""
+    """Bundles as ways() has them, and how many bytes of weights a token reads"""
     path = a.folder / f"{name}.gguf"
     _, weights = write(path, shape, kind)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         bundles = [
-            pool.submit(build, a, path, a.folder / f"bundle_{name}_{n}", shape, n)
-            for n in a.devices
+            pool.submit(build, a, path, a.folder / f"bundle_{name}_{n}_{slots}", shape, n, slots)
+            for n, slots in ways(a)
         ]
         bundles = [b.result() for b in bundles]
     path.unlink()
@@ -338,9 +394,9 @@ def built(a, name, shape, kind):
     return bundles, weights - (0 if shape.get("tied") else head[0] * head[1] // per * bytes_)
 
 
-def timed(a, bundle):
-    """Medians by (word, number), and the logits of each number of tokens"""
-    asked = [*a.past, *(-n for n in a.prompts)]
+def timed(a, bundle, slots):
+    """Medians by (word, number), and the logits of each number of tokens and row"""
+    asked = [*a.past, *(-n for n in a.prompts if slots == 1)]
     what = [bundle / "time", bundle / "model.weights", bundle / "logits", *asked]
     said = subprocess.run([str(w) for w in what], check=True, capture_output=True, text=True)
     times = {}
@@ -350,7 +406,8 @@ def timed(a, bundle):
             times.setdefault((word, int(rest[0])), []).append(float(rest[1]))
     if "other bits" in said.stdout:
         print("logits of a call differ from those of the one before it", flush=True)
-    logits = np.fromfile(bundle / "logits", np.float32).reshape(len(a.past), -1)
+    logits = np.fromfile(bundle / "logits", np.float32)
+    logits = logits.reshape(len(a.past), max(1, a.sequences), -1) if len(logits) else logits
     if not a.keep:
         shutil.rmtree(bundle)
     return {k: statistics.median(ms) for k, ms in times.items()}, logits
@@ -361,15 +418,19 @@ def measure(a, name, rate):
     shape = SHAPES[size]
     bundles, read = built(a, name.replace(":", "_"), shape, kind)
     rows, first = [], None
-    for devices, bundle in zip(a.devices, bundles):
-        times, logits = timed(a, bundle)
+    for (devices, slots), bundle in zip(ways(a), bundles):
+        times, logits = timed(a, bundle, slots)
         first = first or (times, logits)
         for (what, n), ms in times.items():
             row = {"model": name, "devices": devices, "what": what, "n": n, "ms": round(ms, 4)}
+            if slots > 1:
+                row["sequences"] = slots
             if what == "token" and rate:
-                cache = 2 * 2 * shape["layers"] * shape["kv"] * shape["head"] * n
+                cache = 2 * 2 * shape["layers"] * shape["kv"] * shape["head"] * n * slots
                 row["share"] = round((read + cache) / rate * 1e-6 / ms / devices, 3)
-            if times is not first[0]:
+            if slots > 1:
+                row["of_one"] = round(ms / first[0][what, n], 3)
+            elif times is not first[0]:
                 row["gain"] = round(first[0][what, n] / ms, 3)
             if times is not first[0] and what == "call":
                 one, other = (x[a.past.index(n)] for x in (first[1], logits))
@@ -399,6 +460,7 @@ def main():
         default=[1],
         help="GPUs; the first is what others are compared with",
     )
+    p.add_argument("--sequences", type=int, default=0, help="so many at once, too")
     p.add_argument("--no-stream", action="store_true", help="no shares")
     p.add_argument("--keep", action="store_true", help="leave the bundles")
     p.add_argument("--json", type=pathlib.Path)

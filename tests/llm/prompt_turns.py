@@ -126,7 +126,8 @@ def bundle_of(ingot, folder, shape, n):
     path = folder / "model.gguf"
     gpu_time.write(path, shape, "F16")
     how = {"ingot": ingot, "target": "cuda:native", "option": [], "past": [n], "prompts": [n]}
-    bundle = gpu_time.build(argparse.Namespace(**how), path, folder / "bundle", shape, 1)
+    how["sequences"] = 0
+    bundle = gpu_time.build(argparse.Namespace(**how), path, folder / "bundle", shape, 1, 1)
     path.unlink()
     return [bundle / "time", bundle / "model.weights", bundle / "logits", "serve", str(n)]
 

@@ -6,9 +6,26 @@
  * of the nest's axes, and the stores are rebuilt with them (lower_node.c), once for each copy that
  * UPCAST makes: copies share whatever they have in common because nodes are interned, and all their
  * reduces run in one loop. */
+#include <math.h>
 #include <string.h>
 
 #include "lower.h"
+
+/* Rows that groups of a cluster share, and of which all elements may be masked: the greatest of
+ * them is asked for that. Of an empty row a block is masked, then, and what does not move along it
+ * may stand before the loop. */
+static bool masks_all(Lower *q)
+{
+    bool shared = false, asked = false;
+    int n;
+    Node **order = graph_toposort(q->a, 1, (Node *const *)&q->k->sink, &n);
+    for (int i = 0; i < q->nest->naxis; i++)
+        shared |= q->nest->axis[i].bound == BOUND_CLUSTER;
+    for (int i = 0; i < n; i++)
+        asked |= order[i]->op == OP_EQ && order[i]->src[0]->op == OP_REDUCE &&
+                 order[i]->src[1]->op == OP_CONST && node_float(order[i]->src[1]) == -INFINITY;
+    return q->nest->tc && shared && asked;
+}
 
 /* An expression where it is known at run time only. */
 static Node *axis_extent(Lower *q, int axis)
@@ -19,7 +36,10 @@ static Node *axis_extent(Lower *q, int axis)
     if (x->extent >= 0)
         return idx(q->c, x->extent);
     if (axis < q->k->naxis) { /* rounded up */
-        Node *granule = idx(q->c, x->granule), *end = q->k->axes[axis].range->src[0];
+        const Axis *a = &q->k->axes[axis];
+        Node *granule = idx(q->c, x->granule), *end = a->range->src[0];
+        if ((a->reduced || a->staged) && end->lo < 1 && masks_all(q))
+            end = idx_max(q->c, end, idx(q->c, 1));
         end = idx_div(q->c, idx_add(q->c, end, idx(q->c, x->granule - 1)), granule);
         return idx_mul(q->c, end, granule);
     }

@@ -23,6 +23,8 @@
  *     depend
  *     loop ahead < 5: store async a5[..] = a2[..]
  *
+ * So does a product of few rows, whose weights boxes bring.
+ *
  * Where a1 is settled (settled.c), all that precede the one before are done when this one begins:
  * it lets the next one begin at once, and waits before it stores. */
 #include "passes.h"
@@ -52,6 +54,41 @@ static int first_fill(const Linear *l, int at)
     while (at < l->n && t->ranks && (l->stmt[at].kind != STMT_LOOP || l->stmt[at].node != t->ahead))
         at++;
     return t->ranks && t->ahead && !t->box && at < l->n ? at : -1;
+}
+
+/* The same of boxes: what of the weights comes first is asked for before the wait. */
+static void ask_boxes_early(Linear *l, const Kernel *k, int at)
+{
+    enum { MOST_BYTES = 128 << 10, FEW = 8 };
+    const Tile *t = l->tile;
+    int loop = at, n = 0;
+    int64_t bytes = 0;
+    if (!t->box || !t->ahead || t->along || t->stay || t->tc->n > FEW)
+        return;
+    while (loop < l->n && (l->stmt[loop].kind != STMT_LOOP || l->stmt[loop].node != t->ahead))
+        loop++;
+    if (loop == l->n)
+        return;
+    Arena *a = arena_new();
+    const int end = stmt_end(l->stmt, loop);
+    const bool *depends = depends_on_earlier(a, l, k, true);
+    Stmt *out = NEWN(a, Stmt, end - loop + 2);
+    out[n++] = l->stmt[loop];
+    out[0].depth = 0;
+    for (int i = loop + 1; i < end; i++) {
+        const Stmt *s = &l->stmt[i];
+        const Box *b = s->kind == STMT_STORE && s->store == STORE_BOX ? box_of(l, s->node) : NULL;
+        if (!b || b->window || depends[s->node->src[2]->id])
+            continue;
+        bytes += b->elements * dtype_info[s->node->src[2]->dtype].bytes;
+        out[n++] = (Stmt){.kind = STMT_PREFETCH, .node = s->node, .depth = 1};
+    }
+    if (bytes) {
+        out[0].upto = idx_min(k->c, idx(k->c, MOST_BYTES / bytes), l->stmt[loop].node->src[0]);
+        out[n++] = (Stmt){.kind = STMT_END, .node = l->stmt[loop].node};
+        stmt_insert(l, at, out, n);
+    }
+    arena_free(a);
 }
 
 static bool is_copy(const Stmt *s)
@@ -155,5 +192,6 @@ bool trigger(Linear *l, const Kernel *k)
     while (l->stmt[wait].kind != STMT_DEPEND)
         wait++;
     ask_early(l, k, wait);
+    ask_boxes_early(l, k, wait);
     return true;
 }
