@@ -366,20 +366,10 @@ static bool has_copies_behind(const Lower *q, int root)
     return false;
 }
 
-/* Places end where all that read them do: a reader of the first that has none takes the limits away
- * again. */
-static void limits_of_places(Lower *q, Limits *f)
+/* A reader that has none takes the limits of its place away again. */
+static void places_end_with_readers(Lower *q, Limits *f)
 {
     bool changed = true;
-    for (int i = f->n; i-- > 0;) { /* readers come last */
-        Node *n = f->order[i];
-        for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
-            int own = root_of_range(q, n->src[1 + j]),
-                reader = root_of_range(q, n->src[1 + n->arg.i + j]);
-            if (own >= 0 && reader >= 0 && !f->limit[own])
-                f->limit[own] = f->limit[reader];
-        }
-    }
     while (changed) {
         changed = false;
         for (int i = 0; i < f->n; i++) {
@@ -396,6 +386,21 @@ static void limits_of_places(Lower *q, Limits *f)
             }
         }
     }
+}
+
+/* Places end where all that read them do. */
+static void limits_of_places(Lower *q, Limits *f)
+{
+    for (int i = f->n; i-- > 0;) { /* readers come last */
+        Node *n = f->order[i];
+        for (int j = 0; n->op == OP_STAGE && j < (int)n->arg.i; j++) {
+            int own = root_of_range(q, n->src[1 + j]),
+                reader = root_of_range(q, n->src[1 + n->arg.i + j]);
+            if (own >= 0 && reader >= 0 && !f->limit[own])
+                f->limit[own] = f->limit[reader];
+        }
+    }
+    places_end_with_readers(q, f);
 }
 
 /* How many elements of its root one iteration of an axis stands for: the amounts of the splits that
@@ -450,6 +455,15 @@ static void find_granules(Lower *q, const Piece *p, Limits *f)
             f->granule[own] = g;
         }
     }
+}
+
+/* What always ends in its first block would have no loop, by which sums are carried. */
+static void keep_loops(Lower *q, Limits *f)
+{
+    for (int i = 0; i < q->k->naxis; i++)
+        if (f->limit[i] && f->limit[i]->hi <= f->granule[i])
+            f->limit[i] = NULL;
+    places_end_with_readers(q, f);
 }
 
 /* ---- loops ----------------------------------------------------------------------------------- */
@@ -611,6 +625,7 @@ void bound_masked_loops(Lower *q, Piece *p)
             f.limit[i] = NULL;
     limits_of_places(q, &f);
     find_granules(q, p, &f);
+    keep_loops(q, &f);
     if (p->t.along) {
         bound_blocks(q, p, &f);
         begin_blocks(q, p, &f);
