@@ -17,16 +17,13 @@ waited for.
                by rows and by columns
     sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in
                the result's, with ends that fill no block
-    windows    convolutions, by groups of a cluster that share the terms, and by warpgroups whose
-               windows copies bring, too
+    windows    convolutions, by groups of a cluster that share terms, by warpgroups with copied windows
     attention  rows of scores in registers, of f16 and f32; as many as a run says
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a; of digits of words
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32
-    branches   an If, a Loop that ends by a condition, one inside the other: as nodes of a graph,
-               and where the host asks
+    branches   an If, a Loop that ends by a condition, one in the other: in a graph, and by the host
     faults     a wait, a fence, a phase, a barrier that is not as it should be: each is found
-    items      norms, softmax, pools, depthwise windows, a small sum that results share, what is
-               stored at places of data
+    items      norms, softmax, pools, depthwise windows, small shared sums, stores at places of data
     runs       depthwise windows, pools and sums of two values by 16 bytes at a time
 
 Exit status 77, skipped: there is no Python with onnx, or no C++ compiler.
