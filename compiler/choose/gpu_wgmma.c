@@ -216,10 +216,11 @@ static void rank_tall(Ranking *r, Tall *found, const Extents *e, const Tall *b, 
 
 /* Units of few columns, or of short lines, are for products that have no more columns and a long
  * loop over terms (windows): where few terms make the loop, groups that stay have been measured to
- * lose with short lines, and more columns want wider blocks. */
+ * lose with short lines, and more columns want wider blocks. Three products of a term (tf32x3) are
+ * work enough for few columns. */
 static bool suits_narrow(const Extents *e, const Tc *u)
 {
-    return (u->n >= NARROW && u->run == TC_RUN) ||
+    return ((u->n >= NARROW || u->products > 1) && u->run == TC_RUN) ||
            (e->terms >= LONG_LOOP * tc_run(u) && (u->n >= NARROW || e->columns <= u->n));
 }
 
