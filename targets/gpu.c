@@ -61,7 +61,7 @@ const char *gpu_fault(Arena *a, const char *machine)
     for (const char *at = machine; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL) {
         const char *name = arena_printf(a, "%.*s", (int)strcspn(at, "+"), at), *near = NULL;
         int best = 3;
-        if (is_gpu(name))
+        if (is_gpu(name) || (at != machine && !strcmp(name, "ptx"))) /* text for later ones */
             continue;
         for (int i = 0; i < GPUS; i++)
             near = closer(name, gpus[i].name, near, &best);

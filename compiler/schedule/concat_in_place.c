@@ -158,8 +158,8 @@ static void take_in(const Homes *h, Node *concat)
         for (uint32_t j = i; j < i + n; j++)
             size[axis] = idx_add(c, size[axis], concat->src[j]->shape[axis]);
         Info *f = x.of ? info_of(h->s, x.of) : NULL;
-        if (f && !f->root && !f->home && whole(h, x.of, &x, size) &&
-            (x.of->op != OP_COPY || is_run(x.of, axis)))
+        const bool lies = f && (f->brought ? is_run(x.of, axis) : !f->root);
+        if (lies && !f->home && whole(h, x.of, &x, size))
             set_home(h, x.of, concat, at);
         at[axis] = idx_add(c, at[axis], size[axis]);
     }

@@ -324,7 +324,7 @@ static double lines(const Sched *s, double bytes)
 static void analyse_constant(Sched *s, Node *n, bool compute)
 {
     Info *i = info_of(s, n);
-    const bool stored = i->root || n->op == OP_KEEP || n->op == OP_COPY;
+    const bool stored = i->root || n->op == OP_KEEP;
     bool may_fold = i->constant && (compute || stored) && i->leaves > 0 && n->op != OP_CONST &&
                     n->dtype != INGOT_INDEX;
     const double bytes = may_fold ? node_bytes(n) : 0;

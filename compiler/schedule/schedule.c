@@ -199,7 +199,7 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
     }
     arena_free(w.a);
     for (int i = 0; i < w.n; i++) {
-        info_of(s, w.order[i])->root = false;
+        info_of(s, w.order[i])->root = info_of(s, w.order[i])->brought = false;
         info_of(s, w.order[i])->device = device_of(s, w.order[i]);
     }
     for (int i = 0; i < n; i++)
@@ -208,7 +208,8 @@ void schedule_block(BlockScope *at, int n, Node *const *results, const StoredPla
         Node *t = w.order[i];
         bool reads_memory = t->op == OP_CALL || t->op == OP_LOOP || t->op == OP_IF ||
                             t->op == OP_COPY || t->op == OP_COLLECTIVE;
-        if (reads_memory && t->op != OP_COPY)
+        info_of(s, t)->brought = t->op == OP_COPY && !info_of(s, t)->root;
+        if (reads_memory)
             mark_root(s, t); /* it may be here for a run-time integer that it sets */
         Node *from;
         for (uint32_t j = 0; reads_memory && j < t->nsrc; j++)

@@ -51,6 +51,7 @@ typedef struct {
     bool widened;       /* a stored value of fewer bytes, cast where it is read */
     bool needed;        /* some kernel of the block reads it */
     bool root;        /* a result of the block, or what a control step reads: never inlined only */
+    bool brought;     /* a COPY, and a root for that alone: it may lie in a concat */
     unsigned pending; /* axes that a REDUCE below has made 1 and nothing has expanded yet */
     /* axes over which such a result has been expanded again: it is the same for a whole row */
     unsigned rows;

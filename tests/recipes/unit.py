@@ -77,7 +77,7 @@ def write(tree):
     tree.insert(
         "compiler/kernel/units.def",
         'UNIT(AMX_BF16, "amx.bf16"',
-        'UNIT(SPARE, "spare.i8", "spare", 8, 4, 32, 4, I8, I8, I32, 8, 0, 1, "igrt_spare_unit")',
+        'UNIT(SPARE, "spare.i8", "spare", 8, 4, 32, 4, I8, I8, I32, 8, 0, 1, 0, "igrt_spare_unit")',
     )
     tree.new("runtime_min/igrt_spare_unit.h", HEADER)
     tree.insert(
