@@ -155,7 +155,7 @@ static bool is_same_launch(const Kernel *k)
 /* Items of a group; 0: the device decides. */
 static int group_of(const Kernel *k, const Tile *t)
 {
-    return k->ntogether && !t->items ? TILE_LOOSE : tile_group(t);
+    return k->ntogether ? tile_group_together(t) : tile_group(t);
 }
 
 /* Work items: elements of the kernel's output axes, or what BIND says, as the renderer takes them

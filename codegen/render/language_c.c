@@ -259,9 +259,8 @@ static void attributes(Render *r, const Kernel *k, const Tiles *tiles)
                   tile_group(tile), r->crowd ? r->crowd : groups_beside(tiles, k, r->t));
     if (tile->across && c->subgroup_word)
         sb_printf(r->sb, c->subgroup_word, r->t->machine.subgroup);
-    const Node *cluster = tile->cluster ? tile->cluster : tile->ranks;
-    if (cluster)
-        sb_printf(r->sb, c->cluster_word, (int)cluster->hi + 1);
+    if (tile->cluster || tile->ranks)
+        sb_printf(r->sb, c->cluster_word, tile_cluster(tile));
 }
 
 void c_head(Render *r, const Kernel *k, const Tiles *tiles, const char *name)

@@ -462,10 +462,13 @@ static void axes_of_number(Render *r, Bound bound, const char *name, int depth, 
 }
 
 /* int gid = (int)get_global_id(0); */
+/* number: may have that of the group, where it is one of a launch with others. */
 static void number_of_item(Render *r, const char *name, const char *number, bool wide)
 {
     render_declare(r, r->lang->variable, r->lang->type(INGOT_INDEX, wide), name);
-    sb_printf(r->sb, " = %s;\n", number);
+    put(r, " = ");
+    print_pattern(r->sb, number, (const char *const[]){r->group});
+    put(r, ";\n");
 }
 
 /* GPU: one work item computes one element of the output; its number is taken apart into axes.
@@ -477,14 +480,7 @@ static void work_item(Render *r)
         items = sat_mul(items, s->node->src[0]->hi);
     bool wide = items > INT32_MAX - 4096; /* division of 64 bits is slow */
     render_indent(r, 0);
-    if (r->group) { /* of one launch with others */
-        render_declare(r, r->lang->variable, r->lang->type(INGOT_INDEX, wide), "gid");
-        put(r, " = ");
-        print_pattern(r->sb, r->lang->part_item[wide], (const char *const[]){r->group});
-        put(r, ";\n");
-    } else {
-        number_of_item(r, "gid", r->lang->work_item[wide], wide);
-    }
+    number_of_item(r, "gid", (r->group ? r->lang->part_item : r->lang->work_item)[wide], wide);
     axes_of_number(r, BOUND_NOT, "gid", 0, wide && !r->l.wide);
     render_indent(r, 0);
     put(r, "if (");

@@ -563,6 +563,15 @@ bool render_token(Render *r, const Stmt *s)
     return true;
 }
 
+/* Where box i of a place begins in the map. */
+static void box_corner(Render *r, const Box *b, int64_t i)
+{
+    for (int j = 0; j < b->rank; j++) {
+        put(r, ", ");
+        render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
+    }
+}
+
 /* Its lines are to be in L2: one item asks for them. */
 void render_ask_for_box(Render *r, const Box *b, int depth)
 {
@@ -572,10 +581,7 @@ void render_ask_for_box(Render *r, const Box *b, int depth)
             render_indent(r, depth);
         sb_printf(r->sb, "if (igrt_is_loader(%d)) igrt_ask_for_box_%d(&m%d",
                   tile_loads_itself(t) ? 0 : t->items, b->rank, b->arg);
-        for (int j = 0; j < b->rank; j++) {
-            put(r, ", ");
-            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
-        }
+        box_corner(r, b, i);
         put(r, ");\n");
     }
 }
@@ -593,10 +599,7 @@ void render_box(Render *r, const Box *b, Node *store, int depth)
         sb_printf(r->sb, ", &m%d, ", b->arg);
         token(r, "filled_token", b->once ? NULL : t->ahead, false);
         put(r, ")");
-        for (int j = 0; j < b->rank; j++) {
-            put(r, ", ");
-            render_expr(r, idx_add(r->k->c, b->at[j], idx(r->k->c, j ? 0 : i * b->size[0])));
-        }
+        box_corner(r, b, i);
         for (int j = 1; b->window && j + 1 < b->rank; j++) {
             put(r, ", ");
             render_expr(r, b->tap[j]);

@@ -263,5 +263,5 @@ ingot_tensor *ingot_contiguous(ingot_context *c, ingot_tensor *x)
     }
     if (uniform(x))
         return x;
-    return node_make(c, OP_KEEP, (ingot_dtype)x->dtype, (Arg){0}, 1, &x, x->rank, x->shape);
+    return node_kept(c, x);
 }

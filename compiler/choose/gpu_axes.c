@@ -171,9 +171,6 @@ void mma_swap_ranges(JoinedAxis *p, int i, int j)
     p->of[j] = name;
 }
 
-/* Rows in the order in which they lie in the operand that moves with them: joined, they are lines
- * at one distance then, which boxes can bring. Those of results may lie in another one: only
- * columns are stored side by side. */
 void mma_order_rows(const Kernel *k, Node *x, JoinedAxis *rows)
 {
     int64_t stride[MOST_RANGES];

@@ -227,8 +227,8 @@ static bool suits_narrow(const Extents *e, const Tc *u)
 /* Can terms be divided among so many groups of a cluster? */
 static bool is_even(const Extents *e, const Tc *u, int64_t parts)
 {
-    const int64_t line = tc_in_place(u) ? tc_run(u) : 1;
-    return parts == 1 || (u->acc == INGOT_F32 && (e->sums == 1) && e->terms % (parts * line) == 0 &&
+    const int64_t line = tc_run(u);
+    return parts == 1 || (u->acc == INGOT_F32 && e->sums == 1 && e->terms % (parts * line) == 0 &&
                           e->terms > parts * line);
 }
 
@@ -262,11 +262,11 @@ static bool pick_block(const Extents *e, const Tc *like, const Target *t, Tall *
                 b.depth = e->turned ? 2 * MOST_DEPTH : b.depth;
                 const bool wide = ((warps > 1 || u->run < TC_RUN) && warps * u->m >= 2 * e->rows) ||
                                   (u->n > NARROW && u->n >= 2 * e->columns);
-                const bool even = is_even(e, u, parts);
                 if (!(t->machine.units >> i & 1) || !tc_in_place(u) || u->a != like->a ||
-                    u->products != like->products || wide || !even || !has_registers(&b) ||
-                    (u->n == MMA_TURNED) != e->turned || (!e->turned && !suits_narrow(e, u)) ||
-                    (e->run && e->run % u->n) || takes_more(e, &b, t))
+                    u->products != like->products || wide || !is_even(e, u, parts) ||
+                    !has_registers(&b) || (u->n == MMA_TURNED) != e->turned ||
+                    (!e->turned && !suits_narrow(e, u)) || (e->run && e->run % u->n) ||
+                    takes_more(e, &b, t))
                     continue;
                 b.depth = depth_of(e, b, t);
                 rank_tall(&r, found, e, &b, t, most);

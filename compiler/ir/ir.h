@@ -587,6 +587,8 @@ typedef struct {
 } Collective;
 Arg collective_arg(const Collective *);
 Collective collective_of(const Node *);
+/* x, which is to be stored: KEEP. */
+Node *node_kept(Context *, Node *x);
 /* x on another device. */
 Node *device_copy(Context *, Node *x, int device);
 /* n sources, in the order of the members. */

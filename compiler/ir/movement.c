@@ -153,3 +153,8 @@ Node *uniform(Node *n)
     n = movement_repeated(n);
     return n->op == OP_CONST ? n : NULL;
 }
+
+Node *node_kept(Context *c, Node *x)
+{
+    return node_make(c, OP_KEEP, (ingot_dtype)x->dtype, (Arg){0}, 1, &x, x->rank, x->shape);
+}

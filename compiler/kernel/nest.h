@@ -389,6 +389,16 @@ static inline int tile_group(const Tile *t)
 /* Items of a group, of kernels that have an item for each element, if they are one launch with
  * others. */
 enum { TILE_LOOSE = 256 };
+static inline int tile_group_together(const Tile *t)
+{
+    return t->items ? tile_group(t) : TILE_LOOSE;
+}
+/* Groups that are a cluster; 1: they form none. */
+static inline int tile_cluster(const Tile *t)
+{
+    const Node *cluster = t->cluster ? t->cluster : t->ranks;
+    return cluster ? (int)cluster->hi + 1 : 1;
+}
 typedef struct {
     Kernel *k; /* a copy in whose context the stores are */
     Tile *tile;

@@ -79,12 +79,6 @@ static int bytes_given(const Kernel *k)
     return n * WORD + boxes * BOX_MAP;
 }
 
-static int cluster_of(const Tile *t)
-{
-    const Node *cluster = t->cluster ? t->cluster : t->ranks;
-    return cluster ? (int)cluster->hi + 1 : 1;
-}
-
 static LaunchForm form_of(const Step *s, const Machine *m)
 {
     const Kernel *k = s->kernel;
@@ -97,12 +91,12 @@ static LaunchForm form_of(const Step *s, const Machine *m)
     const Tile *t = &tiles.tile[0];
     const int64_t bytes = place_offset(tiles.k, k->narg, tiles.k->narg);
     const bool alone = bytes > m->shared_static, loose = early && !t->items && t->lanes < 2;
-    const int cluster = cluster_of(t);
+    const int cluster = tile_cluster(t);
     const bool boxes = alone && !t->stay && (t->box ? !t->quad : cluster > 1);
     if (tiles.n == 1 &&
         (loose ||
          (t->items && (boxes || (early && !t->box && cluster == 1 && counts_groups(t) && !alone)))))
-        f = (LaunchForm){.items = loose ? TILE_LOOSE : tile_group(t),
+        f = (LaunchForm){.items = tile_group_together(t),
                          .bytes = boxes ? 0 : bytes,
                          .cluster = cluster,
                          .given = bytes_given(k),

@@ -149,11 +149,6 @@ static Node *element(Context *c, Node *x, int axis, int64_t i)
     return elements_at(c, x, at);
 }
 
-static Node *kept(Context *c, Node *x)
-{
-    return node_make(c, OP_KEEP, (ingot_dtype)x->dtype, (Arg){0}, 1, &x, x->rank, x->shape);
-}
-
 /* Every element is read at many points: what is computed from a value that is there as a whole is
  * computed once, and stored. So is what the caller gives, with its padding; it lies as the model
  * declares it, and has no halo. */
@@ -161,7 +156,7 @@ static Node *stored(Rewrite *r, Node *x)
 {
     const bool pads = x->op == OP_PAD && x->src[0]->op == OP_INPUT;
     if (pads || x->op == OP_INPUT)
-        return kept(r->c, x);
+        return node_kept(r->c, x);
     if (op_is_alu(x->op))
         return reads_summed(r, x) ? ingot_contiguous(r->c, x) : x;
     if (op_info[x->op].cls != MOVE || x->op == OP_CONCAT || x->op == OP_KEEP)

@@ -32,11 +32,6 @@ int device_by_graph(const Context *c, const Node *n, const int *device)
     return of;
 }
 
-static Node *kept(Context *c, Node *x)
-{
-    return node_make(c, OP_KEEP, (ingot_dtype)x->dtype, (Arg){0}, 1, &x, x->rank, x->shape);
-}
-
 /* The piece of x that the receiver has of a sum. */
 static Node *piece_of(Context *c, const Collective *x, Node *of, Node *const *shape)
 {
@@ -97,7 +92,7 @@ static Node *by_pieces(Rewrite *r, Node *n, Node *const *src, int64_t elements)
         Node *begin = idx(c, i * most),
              *size = idx(c, elements - i * most < most ? elements - i * most : most);
         for (int j = 0; j < members; j++) {
-            term[j] = ingot_reshape(c, kept(c, src[j]), 1, &all);
+            term[j] = ingot_reshape(c, node_kept(c, src[j]), 1, &all);
             term[j] = ingot_shrink(c, term[j], &begin, &size);
             if (m->device[n->src[j]->id] != owner)
                 term[j] = device_copy(c, term[j], owner);

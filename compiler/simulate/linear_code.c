@@ -700,10 +700,8 @@ LinearKernel *linear_kernel(Arena *a, const Lowered *l)
         lk->tc = lk->group && tiles->tile[i].tc ? tiles->tile[i].tc : NULL;
         lk->warp = lk->tc ? lk->tc->lanes : lk->warp;
         lk->loader = lk->group && tiles->tile[i].box;
-        const Node *ranks = tiles->tile[i].ranks,
-                   *cluster = tiles->tile[i].cluster ? tiles->tile[i].cluster : ranks;
-        lk->cluster = lk->group && cluster ? (int)cluster->hi + 1 : 1;
-        lk->ranks = lk->group && ranks;
+        lk->cluster = lk->group ? tile_cluster(&tiles->tile[i]) : 1;
+        lk->ranks = lk->group && tiles->tile[i].ranks;
         lk->parts = tiles->tile[i].parts > lk->parts ? tiles->tile[i].parts : lk->parts;
     }
     return lk;

@@ -17,7 +17,7 @@ waited for.
                by rows and by columns
     sums       what is added to products of mma.sync and of warpgroups: in memory of its own and in
                the result's, with ends that fill no block
-    windows    convolutions, by groups of a cluster that share terms, by warpgroups with copied windows
+    windows    convolutions: groups of a cluster that share terms, warpgroups with copied windows
     attention  rows of scores in registers, of f16 and f32; as many as a run says
     vectors    a matrix times a vector, by 16 bytes; of bytes by dp4a; of digits of words
     boxes      products of warpgroups, of operands that boxes bring: f16, and f32 by tf32

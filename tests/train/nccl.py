@@ -9,8 +9,8 @@ one process in C that has all of the batch, each time the same bytes.
                                        means are its own values
 
 The id of the first process comes by a file, and by the environment that torchrun makes. Found are a
-sum in the place of a mean, and processes that ask for different sums; told are a library that is none, a file of another run,
-and a GPU that is not there.
+sum in the place of a mean, and processes that ask for different sums; told are a library that is none,
+a file of another run, and a GPU that is not there.
 
 Exit status 77, skipped: there is no Python with onnx, or nothing that compiles C++.
 """
