@@ -10,6 +10,7 @@
 #ifndef INGOT_IMPORTERS_ONNX_H
 #define INGOT_IMPORTERS_ONNX_H
 
+#include "base.h"
 #include "ingot_onnx.h"
 #include "onnx_read.h"
 
@@ -110,7 +111,7 @@ struct ingot_onnx {
     Names integers; /* that are trained: the node that first reads each */
     bool *dim_used; /* by option */
     int nesting;
-    Names refused; /* nodes that the check has told of, by address */
+    Map refused;   /* nodes that the check has told of, by address */
     bool hopeless; /* it has told of what is no node */
     size_t evaluated;
     int inside; /* ingot_source_node whose body is evaluated, plus 1 */

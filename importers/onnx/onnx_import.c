@@ -3,13 +3,11 @@
  * its nodes can be lowered, and building it.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base.h"
 #include "onnx.h"
 
 #define ONNX_OP(domain, name, since, min_in, max_in, max_out, flags, lower) \
@@ -285,6 +283,7 @@ void ingot_onnx_close(ingot_onnx *m)
         return;
     artifacts_close(m);
     onnx_file_close(m->file);
+    map_free(&m->refused);
     free(m);
 }
 
@@ -457,26 +456,16 @@ static bool check_node(Model *m, const Scope *s, const Onnx__NodeProto *n)
     return schema_attributes(m, n);
 }
 
-/* Two digits for each byte of an address. */
-enum { ADDRESS_BYTES = 2 * sizeof(uintptr_t) + 1 };
-
-static const char *address_text(const void *p, char text[ADDRESS_BYTES])
-{
-    snprintf(text, ADDRESS_BYTES, "%" PRIxPTR, (uintptr_t)p);
-    return text;
-}
-
 bool is_refused(const Model *m, const Onnx__NodeProto *n)
 {
-    char text[ADDRESS_BYTES];
-    return m->refused.n && names_get(&m->refused, address_text(n, text));
+    return map_get(&m->refused, (uintptr_t)n) != NULL;
 }
 
 static bool check_or_refuse(Model *m, const Scope *s, Onnx__NodeProto *n)
 {
     if (check_node(m, s, n))
         return true;
-    names_put(m->c, &m->refused, address_text(n, ingot_alloc(m->c, ADDRESS_BYTES)), n);
+    map_put(&m->refused, (uintptr_t)n, n);
     return false;
 }
 
