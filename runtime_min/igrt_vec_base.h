@@ -17,13 +17,13 @@
 #define igrt_prefetch(p) __builtin_prefetch((p), 0, 2)
 /* And is read once, 8 KB later, where a loop asks for it in each iteration.  A Zen has it sooner
  * past L2; Intel's cores hardly have it at all then.  These have 16 lines on their way to L1 at a
- * time and 48 to L2, which memory's latency needs: they ask for it in L2, and 3 KB ahead, as their
- * own prefetchers stop at pages of 4 KB. (Of those with vdpbf16ps but no tiles nearly all are
- * Zens.) Others: in L1. */
+ * time and 48 to L2, which memory's latency needs: with AVX2 or more they ask for it in L2, and
+ * 3 KB ahead, as their own prefetchers stop at pages of 4 KB. (Of those with vdpbf16ps but no tiles
+ * nearly all are Zens.) Others: in L1. */
 #if defined(__znver1__) || defined(__znver2__) || defined(__znver3__) || defined(__znver4__) || \
     defined(__znver5__)
 #define igrt_prefetch_once(p) __builtin_prefetch((p), 0, 0)
-#elif defined(__AVX512F__) && (!defined(__AVX512BF16__) || defined(__AMX_TILE__))
+#elif defined(__AVX2__) && (!defined(__AVX512BF16__) || defined(__AMX_TILE__))
 #define igrt_prefetch_once(p) __builtin_prefetch((const char *)(p) - (8192 - 3072), 0, 2)
 #else
 #define igrt_prefetch_once(p) __builtin_prefetch((p), 0, 3)

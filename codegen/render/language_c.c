@@ -465,7 +465,8 @@ void c_prefetch(Render *r, Node *n)
         render_bare(r, n->src[1]);
         put(r, ") ");
     }
-    sb_printf(r->sb, "igrt_prefetch%s(a%lld + (", tile_streams(r->l.tile) ? "_once" : "",
+    sb_printf(r->sb, "igrt_prefetch%s(a%lld + (",
+              tile_streams(r->l.tile, (int)n->src[0]->arg.i) ? "_once" : "",
               (long long)n->src[0]->arg.i);
     render_bare(r, n->src[2]);
     put(r, "));\n");

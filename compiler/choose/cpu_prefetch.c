@@ -26,6 +26,18 @@ static bool is_four(const RegisterTile *tile, const Node *range)
     return false;
 }
 
+/* Of the dots, be they of the first sum or of one beside it (gates beside what they gate). */
+static bool is_operand(const View *v, const RegisterTile *tile, Node *load)
+{
+    for (int j = 0; j < v->nfactor; j++)
+        if (v->factor[j] == load)
+            return true;
+    for (int i = 0; i < tile->nfour; i++)
+        if (depends_on(load, tile->four[i]))
+            return true;
+    return false;
+}
+
 /* The innermost loop over terms that the load moves with, and the bytes that an iteration reads;
  * within: of loops over the dots of a block alone. NULL: there is none. */
 static const NestAxis *loop_of_stream(const Nest *nest, const RegisterTile *tile, Node *load,
@@ -72,8 +84,8 @@ static bool prefetch_stream(Nest *nest, const RegisterTile *tile, Node *load)
         if (!x->reduced && x->extent != 1 && !depends_on(load, nest->k->axes[x->root].range))
             return false;
     }
-    const NestAxis *terms = loop_of_stream(nest, tile, load, dots, &bytes);
-    if (!terms && dots)
+    const NestAxis *terms = loop_of_stream(nest, tile, load, tile->nfour > 0, &bytes);
+    if (!terms && tile->nfour)
         terms = loop_of_stream(nest, tile, load, false, &bytes);
     if ((tile->nfour && bytes < lines * m->line) || (dots && uses < 2 && !m->asks))
         return false;
@@ -91,11 +103,14 @@ void prefetch_opts(Nest *nest, const View *v, const Buffer *const *bufs, const R
         first++;
     const NestAxis *outer = &nest->axis[nest->order[first]];
     int64_t times = 1;
-    for (int j = 0; j < v->nfactor; j++)
-        if (is_large(k, bufs, v->factor[j], BUF_WEIGHT, nest->target) &&
-            v->factor[j]->dtype != v->dot->dtype && depends_on(v->factor[j], tile->lanes) &&
-            prefetch_stream(nest, tile, v->factor[j]))
-            return;
+    bool asks = false;
+    for (int j = 0; j < v->nload; j++)
+        if (is_operand(v, tile, v->load[j]) &&
+            is_large(k, bufs, v->load[j], BUF_WEIGHT, nest->target) &&
+            v->load[j]->dtype != v->dot->dtype && depends_on(v->load[j], tile->lanes))
+            asks |= prefetch_stream(nest, tile, v->load[j]);
+    if (asks)
+        return;
     const int64_t sums = tile->vectors * tile->nrows * tile->ncolumns;
     if (!tile->rows || (tile->nfour && tile->width <= 1) ||
         (tile->nfour && tile->terms == 4 && sums > nest->target->machine.registers) ||

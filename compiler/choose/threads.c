@@ -236,7 +236,7 @@ static bool cut_inside(ThreadCut *c)
         return false;
     while (from < c->most && loop_axis(c, from)->root == loop_axis(c, 0)->root)
         from++;
-    if (from == c->most || n->tc || n->prefetch >= 0 /* panels that come from memory */ ||
+    if (from == c->most || n->tc || n->nprefetched /* panels that come from memory */ ||
         has_blocks_of_rows(c, from))
         return false;
     cut_from(c, from);

@@ -262,7 +262,7 @@ static inline bool keeps_fragments(const Linear *l, Node *n)
 {
     bool over = false;
     for (uint32_t i = reduce_ranges(n); n->op == OP_REDUCE && i < n->nsrc; i++)
-        over |= n->src[i] == l->tile->prefetch;
+        over |= tile_asks_at(l->tile, n->src[i]);
     return over && is_products(l, n) && l->tile->tc->lanes;
 }
 

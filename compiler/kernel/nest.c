@@ -46,7 +46,6 @@ static Nest *nest_begin(Kernel *k, const Target *t, bool own)
                 .row = -1,
                 .thread = -1,
                 .thread_from = -1,
-                .prefetch = -1,
                 .cluster = -1,
                 .warp = -1,
                 .copies = 1};

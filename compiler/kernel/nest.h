@@ -34,7 +34,13 @@
 #include "tc.h"
 
 /* What the iterations of an axis are in the text, if nothing takes it apart further. */
-enum { MOST_PREFETCHED = 4 }; /* arguments that one kernel's PREFETCH asks for */
+/* PREFETCH: an argument, and the axis whose next iteration's part of it is asked for; of a tile its
+ * RANGE, which is NULL where there is no such loop. */
+enum { MOST_PREFETCHED = 4 };
+typedef struct {
+    int axis, arg;
+    Node *range;
+} Prefetch;
 typedef enum {
     AXIS_LOOP,
     AXIS_LANES,  /* VECTOR: elements of a vector */
@@ -138,8 +144,8 @@ typedef struct {
     /* Staging buffers: place i is argument narg + i of the kernel that is lowered. */
     Stage *stage;
     int nstage;
-    int prefetch;                                 /* PREFETCH: the axis, or -1; */
-    int nprefetched, prefetched[MOST_PREFETCHED]; /* the arguments */
+    Prefetch prefetched[MOST_PREFETCHED];
+    int nprefetched;
     /* GPUs: BIND, TRIGGER. */
     int items;   /* of a group; 0: nothing is bound */
     int sharing; /* of these, how many have parts of the same sums (split-K in a group); 0: none */
@@ -310,9 +316,8 @@ typedef struct {
     /* THREAD: `fused` axes, inside of the first `uncut` ones, are one loop, of which parts
      * begin..end of `parts` are run; without any the last part runs all. parts 0: no THREAD. */
     int uncut, fused, parts;
-    /* PREFETCH: the RANGE whose next iteration's part of these arguments is asked for, or NULL. */
-    Node *prefetch;
-    int nprefetched, prefetched[MOST_PREFETCHED];
+    Prefetch prefetched[MOST_PREFETCHED];
+    int nprefetched;
     Panel panel[MOST_PREFETCHED]; /* ... those that are staged */
     int npanel;
     /* STAGE with depth: iteration i of ahead_of reads what copies have filled, while those of
@@ -408,8 +413,12 @@ Tiles nest_lower(const Nest *);
 /* Do the opts go with the loops that clear halos?  The nest that took them did not have these:
  * there may be more loops than there may be, or axes joined in a kernel of several stores. */
 bool kernel_has_room(const Kernel *);
-/* Is what PREFETCH of this tile asks for read once, by a loop over terms? */
-bool tile_streams(const Tile *);
+/* The RANGE at which PREFETCH asks for this argument, or NULL; and whether it is a loop over terms,
+ * so that the argument is read once. */
+Node *tile_prefetch(const Tile *, int arg);
+bool tile_streams(const Tile *, int arg);
+/* Does PREFETCH ask for anything at this RANGE? */
+bool tile_asks_at(const Tile *, const Node *range);
 void tiles_free(Tiles *);
 /* decompose.c: conversions become single nodes where the target has one function or instruction:
  * cast(clamp(round(x) + z)) becomes QUANTIZE. */

@@ -540,10 +540,13 @@ static void lower_end(Lower *q, Tiles *out)
         find_masked_groups(q, at);
         if (n->sharing)
             shares_walk(q, at);
-        Node *range = n->prefetch >= 0 ? at->at[n->prefetch] : NULL;
-        at->t.prefetch = range && range->op == OP_RANGE && (at->t.lanes || n->tc) ? range : NULL;
         at->t.nprefetched = n->nprefetched;
-        memcpy(at->t.prefetched, n->prefetched, sizeof n->prefetched);
+        for (int j = 0; j < n->nprefetched; j++) {
+            Node *range = at->at[n->prefetched[j].axis];
+            at->t.prefetched[j] = n->prefetched[j];
+            if (range && range->op == OP_RANGE && (at->t.lanes || n->tc))
+                at->t.prefetched[j].range = range;
+        }
         fill_ahead(q, at);
         at->filled = NEWN(q->a, Node **, n->nstage + 1);
         for (int j = 0; j < n->nstage; j++)

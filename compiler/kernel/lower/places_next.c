@@ -81,12 +81,10 @@ static bool find_sides(Lower *q, Piece *p, Node *n, const int *leaf, int nleaf, 
 /* Is the loop whose next place is asked for that of the STAGE, and known in length? */
 static bool is_asked_for(const Piece *p, const Stage *s)
 {
-    bool asked = p->t.prefetch && p->at[s->axis] == p->t.prefetch && !p->t.tc && !p->t.items;
+    const Node *loop = tile_prefetch(&p->t, s->arg);
     int64_t extent;
-    for (int i = 0; i < p->t.nprefetched && asked; i++)
-        if (p->t.prefetched[i] == s->arg)
-            return idx_value(p->t.prefetch->src[0], &extent);
-    return false;
+    return loop && p->at[s->axis] == loop && !p->t.tc && !p->t.items &&
+           idx_value(loop->src[0], &extent);
 }
 
 void place_next(Lower *q, Piece *p, int stage, Node *n, const int *leaf, int nleaf)
@@ -102,14 +100,14 @@ void place_next(Lower *q, Piece *p, int stage, Node *n, const int *leaf, int nle
     if (node_is_const_i(n->src[1], 1) && find_sides(q, p, n, leaf, nleaf, &box)) {
         Context *c = q->c;
         const int64_t line = LOWERED_LINE / (int64_t)dtype_info[n->dtype].bytes;
-        Node **as = NEWN(q->a, Node *, nleaf + 2), *next = idx(c, p->t.prefetch->hi), *left;
+        Node **as = NEWN(q->a, Node *, nleaf + 2), *loop = p->at[s->axis], *left;
         int *all = NEWN(q->a, int, nleaf + 2);
         for (int i = 0; i < nleaf; i++) {
             all[i] = leaf[i];
             as[i] = idx(c, 0);
         }
         all[nleaf] = s->axis;
-        as[nleaf] = idx_min(c, idx_add(c, p->t.prefetch, idx(c, 1)), next);
+        as[nleaf] = idx_min(c, idx_add(c, loop, idx(c, 1)), idx(c, loop->hi));
         panel.at = address(q, p, n, all, as, nleaf + 1);
         panel.lines = ceil_div(box.size[0], line);
         for (int i = 1; i < box.n; i++)

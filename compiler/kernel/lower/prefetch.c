@@ -93,13 +93,14 @@ static int line_loads(Context *c, Node *load, Node *at, int64_t step, Node **out
 }
 
 /* Of a loop over terms: what it reads later, in this panel or, at its end, in the next one. */
-static int stream_loads(const Kernel *k, const Tile *t, int naxis, Node *load, Node **out)
+static int stream_loads(const Kernel *k, const Tile *t, int naxis, Node *range, Node *load,
+                        Node **out)
 {
     Context *c = k->c;
     const int64_t bytes = (int64_t)dtype_info[load->dtype].bytes;
     Node *at = idx(c, 0);
     int64_t stride, last = 0;
-    bool known = range_stride(c, load->src[2], t->prefetch, &stride) && stride > 0 &&
+    bool known = range_stride(c, load->src[2], range, &stride) && stride > 0 &&
                  stride * bytes <= MAX_PREFETCH * LOWERED_LINE;
     for (int i = 0; i < naxis && known; i++)
         known = add_range(c, load, t->axis[i].range, &at, &last);
@@ -119,20 +120,37 @@ static bool is_term(const Tile *t, const Node *range)
     return false;
 }
 
-bool tile_streams(const Tile *t)
+Node *tile_prefetch(const Tile *t, int arg)
 {
-    return t->prefetch && is_term(t, t->prefetch);
+    for (int i = 0; i < t->nprefetched; i++)
+        if (t->prefetched[i].arg == arg)
+            return t->prefetched[i].range;
+    return NULL;
+}
+
+bool tile_asks_at(const Tile *t, const Node *range)
+{
+    for (int i = 0; i < t->nprefetched; i++)
+        if (t->prefetched[i].range == range)
+            return true;
+    return false;
+}
+
+bool tile_streams(const Tile *t, int arg)
+{
+    const Node *range = tile_prefetch(t, arg);
+    return range && is_term(t, range);
 }
 
 /* Does a loop of run-time size read what is a stream, panel after panel of a few lines, each once?
  * Then the next panel is as good as here. */
-static bool streams(const Tile *t, int naxis, Node *load, int64_t panel)
+static bool streams(const Tile *t, int naxis, const Node *range, Node *load, int64_t panel)
 {
     int64_t extent;
     for (int i = 0; i < naxis; i++)
         if (t->axis[i].range->hi > 0 && !depends_on(load, t->axis[i].range))
             return false;
-    return !idx_value(t->prefetch->src[0], &extent) &&
+    return !idx_value(range->src[0], &extent) &&
            panel * (int64_t)dtype_info[load->dtype].bytes <= MAX_PREFETCH * LOWERED_LINE;
 }
 
@@ -155,17 +173,17 @@ static bool panel_of(Context *c, Node *load, Node *range, int64_t *parts, int64_
 }
 
 /* What of one argument's load is asked for, in the loop *innermost. */
-static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out, Node **innermost)
+static int argument_loads(const Kernel *k, const Tile *t, Node *range, Node *load, Node **out,
+                          Node **innermost)
 {
     Context *c = k->c;
     const int naxis =
         t->naxis - (t->tc != NULL); /* the rows of a fragment are a loop of its sums */
-    Node *range = t->prefetch;
     const int64_t bytes = (int64_t)dtype_info[load->dtype].bytes, line = LOWERED_LINE / bytes;
     int64_t panel, times;
     if (is_term(t, range)) {
         *innermost = range;
-        return stream_loads(k, t, naxis, load, out);
+        return stream_loads(k, t, naxis, range, load, out);
     }
     if (!panel_of(c, load, range, &times, &panel) || range->hi < 2 * times - 1)
         return 0;
@@ -180,7 +198,8 @@ static int argument_loads(const Kernel *k, const Tile *t, Node *load, Node **out
         if (inside && r != range && !add_range(c, load, r, &at, &last))
             return 0;
     }
-    const int64_t ahead = times == 1 && streams(t, naxis, load, panel) ? AHEAD / bytes : panel;
+    const int64_t ahead =
+        times == 1 && streams(t, naxis, range, load, panel) ? AHEAD / bytes : panel;
     at = idx_min(c, idx_add(c, at, idx(c, ahead)), idx(c, last));
     inside = false;
     for (int i = 0; i < naxis; i++) {
@@ -223,8 +242,8 @@ static int terms_around(Arena *a, int nroot, Node *const *root, Node *const **lo
 }
 
 /* What a place is filled with in the next iteration, spread over all that reads it in this one. */
-static int panel_loads(Arena *a, Context *c, const Tile *t, const Panel *p, int nroot,
-                       Node *const *root, Node **out, Node **around)
+static int panel_loads(Arena *a, Context *c, const Tile *t, const Node *range, const Panel *p,
+                       int nroot, Node *const *root, Node **out, Node **around)
 {
     Node *buffer = buffer_of(a, nroot, root, p->arg), *const *loop = NULL, *counter = idx(c, 0);
     const int nloop = terms_around(a, nroot, root, &loop);
@@ -235,7 +254,7 @@ static int panel_loads(Arena *a, Context *c, const Tile *t, const Panel *p, int 
     for (int i = 0; i < t->naxis; i++) {
         if (inside && !count_loop(c, t->axis[i].range, &counter, &times))
             return 0;
-        inside |= t->axis[i].range == t->prefetch;
+        inside |= t->axis[i].range == range;
     }
     for (int i = 0; i < nloop && inside; i++)
         if (!count_loop(c, loop[i], &counter, &times))
@@ -267,14 +286,18 @@ int prefetch_loads(Arena *a, const Kernel *k, const Tile *t, int nroot, Node *co
                    Node **out, Node **loop)
 {
     int n = 0;
-    if (!t->prefetch || (t->tc && t->tc->lanes))
+    if (t->tc && t->tc->lanes)
         return 0;
     for (int i = 0; i < t->nprefetched; i++) {
-        const Panel *panel = panel_for(t, t->prefetched[i]);
-        Node *load = panel ? NULL : load_of(a, nroot, root, t->prefetched[i]), *innermost;
-        const int more = panel  ? panel_loads(a, k->c, t, panel, nroot, root, out + n, &innermost)
-                         : load ? argument_loads(k, t, load, out + n, &innermost)
-                                : 0;
+        const Prefetch *p = &t->prefetched[i];
+        const Panel *panel = panel_for(t, p->arg);
+        Node *load = panel ? NULL : load_of(a, nroot, root, p->arg), *innermost;
+        if (!p->range)
+            continue;
+        const int more =
+            panel  ? panel_loads(a, k->c, t, p->range, panel, nroot, root, out + n, &innermost)
+            : load ? argument_loads(k, t, p->range, load, out + n, &innermost)
+                   : 0;
         for (int j = 0; j < more; j++)
             loop[n++] = innermost;
     }

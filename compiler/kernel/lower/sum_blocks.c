@@ -80,7 +80,7 @@ int lower_in_blocks(Lower *q, Piece *p, Node *n, Node **body, Node **range, int 
         return nrange;
     Node **inner = NEWN(q->a, Node *, nrange + 1);
     int ninner = 0;
-    if (inside * 4 < most && range[around - 1] != p->t.prefetch &&
+    if (inside * 4 < most && !tile_asks_at(&p->t, range[around - 1]) &&
         extent_of(range[around - 1]) > most / inside) {
         const struct SumBlocks *b = blocks_of(q, p, range[around - 1], most / inside);
         *body = substitute(q->c, *body, 1, &range[around - 1], (Node *const *)&b->at);

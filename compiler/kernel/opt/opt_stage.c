@@ -224,8 +224,7 @@ static const char *prefetch_fragments(Nest *n, const Opt *o, int axis)
     if (!reads || n->nstage)
         return opt_refuse(n, "PREFETCH %s %lld: it is of an operand of the unit, before STAGE",
                           o->axis, (long long)o->amount);
-    n->prefetch = axis;
-    n->prefetched[0] = (int)o->amount;
+    n->prefetched[0] = (Prefetch){axis, (int)o->amount, NULL};
     n->nprefetched = 1;
     return NULL;
 }
@@ -256,16 +255,14 @@ const char *opt_prefetch(Nest *n, const Opt *o, int axis)
             "PREFETCH %s %lld: argument %lld is not one that is read in one place, which "
             "moves with the axis",
             o->axis, (long long)o->amount, (long long)o->amount);
-    bool good = n->nprefetched < MOST_PREFETCHED && nest_stage(n, o->amount) < 0 &&
-                (n->prefetch < 0 || n->prefetch == axis);
+    bool good = n->nprefetched < MOST_PREFETCHED && nest_stage(n, o->amount) < 0;
     for (int i = 0; i < n->nprefetched; i++)
-        good &= n->prefetched[i] != o->amount;
+        good &= n->prefetched[i].arg != o->amount;
     if (!good)
         return opt_refuse(n,
-                          "PREFETCH %s %lld: at one axis up to %d arguments can be asked for, "
+                          "PREFETCH %s %lld: up to %d arguments can be asked for, once each, "
                           "which are not staged",
                           o->axis, (long long)o->amount, MOST_PREFETCHED);
-    n->prefetch = axis;
-    n->prefetched[n->nprefetched++] = (int)o->amount;
+    n->prefetched[n->nprefetched++] = (Prefetch){axis, (int)o->amount, NULL};
     return NULL;
 }

@@ -40,7 +40,8 @@ bool tiling_of(const Nest *n, Tiling *t)
             t->order[t->norder++] = ref[n->order[i]];
     fits = fits && t->nplaced + n->nstage + n->nprefetched <= MAX_PLACED;
     for (int i = 0; i < n->nprefetched && fits; i++)
-        t->placed[t->nplaced++] = (Placed){OPT_PREFETCH, ref[n->prefetch], n->prefetched[i]};
+        t->placed[t->nplaced++] =
+            (Placed){OPT_PREFETCH, ref[n->prefetched[i].axis], n->prefetched[i].arg};
     for (int i = 0; i < n->nstage && fits; i++)
         t->placed[t->nplaced++] = (Placed){OPT_STAGE, ref[n->stage[i].axis], n->stage[i].arg};
     arena_free(a);
