@@ -78,7 +78,9 @@ void ingot_keep_subnormals(ingot_context *, bool keep);
 /* What matrix products and convolutions of f32 multiply: f32, or numbers of bf16, f16 or tf32 for
  * machines that multiply those faster; f32 in forms of fewer products whose error may be 1e-5 of
  * the range; or, where weights are integers with scales for blocks of them, bytes,
- * one of a number or two (docs/numerics.md).  To be said before the graph is built. */
+ * one of a number or two (docs/numerics.md).  FP8: products with weights multiply f8e4m3fn, with a
+ * scale for each row of both operands, and all else is as with F16; FP8_FAST: sums are the unit's
+ * own.  To be said before the graph is built. */
 typedef enum {
     INGOT_PRECISION_F32,
     INGOT_PRECISION_BF16,
@@ -89,14 +91,18 @@ typedef enum {
     INGOT_PRECISION_TF32,
     INGOT_PRECISION_Q8,
     INGOT_PRECISION_Q16,
-    INGOT_PRECISION_NARROW
+    INGOT_PRECISION_NARROW,
+    INGOT_PRECISION_FP8,
+    INGOT_PRECISION_FP8_FAST
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 /* The same of nodes with such names alone (ingot_set_origin(); "layer4.*": * and ? as in names of
  * files); of several that match the last one counts.  Not for INGOT_PRECISION_1E5. */
 void ingot_set_precision_of(ingot_context *, const char *nodes, ingot_precision);
-/* What products of the node at hand (ingot_set_origin()) multiply. */
+/* What products of the node at hand (ingot_set_origin()) multiply; f16 where those with weights
+ * multiply f8. */
 ingot_precision ingot_precision_here(ingot_context *);
+bool ingot_f8_here(ingot_context *);
 /* The number of those, from 0 on, that no product of the graph has matched, or -1. */
 int ingot_unused_precision(const ingot_context *);
 ingot_precision ingot_precision_of(const ingot_context *);

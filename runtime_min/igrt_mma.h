@@ -18,6 +18,9 @@
  *     igrt_mma_dot_i8_u8(&c, a, b)      of bytes, each operand with a sign or without, to sums of
  *                                       i32 modulo 2^32
  *
+ *     igrt_mma_dot_f8e4m3fn_f8e5m2(&c, a, b)   of f8, each operand in either form (sm_89 and
+ *                                       later)
+ *
  *     igrt_mma_a_of_f16(x, ...)         a of the elements that the item has of it, as they are
  *                                       numbered there; _bf16, _f32
  *     igrt_mma_quad_max(x), _add(x)     of the four items that have the same rows
@@ -241,6 +244,26 @@ IGRT_MMA_DOT(i8_i8, "s8.s8")
 IGRT_MMA_DOT(i8_u8, "s8.u8")
 IGRT_MMA_DOT(u8_i8, "u8.s8")
 IGRT_MMA_DOT(u8_u8, "u8.u8")
+#undef IGRT_MMA_DOT
+
+/* What the unit adds up has few bits: so sums are of 32 terms, and are added in f32. */
+#define IGRT_MMA_DOT(name, types)                                                             \
+    static __device__ __forceinline__ void igrt_mma_dot_##name(igrt_mma_c *c, igrt_mma_a a,   \
+                                                               igrt_mma_b b)                  \
+    {                                                                                         \
+        igrt_mma_c part = {{0}};                                                              \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." types ".f32 {%0, %1, %2, %3}, " \
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                          \
+                     : "+f"(part.v[0]), "+f"(part.v[1]), "+f"(part.v[2]), "+f"(part.v[3])     \
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]),       \
+                       "r"(b.v[1]));                                                          \
+        for (int i = 0; i < 4; i++)                                                           \
+            c->v[i] += part.v[i];                                                             \
+    }
+IGRT_MMA_DOT(f8e4m3fn_f8e4m3fn, "e4m3.e4m3")
+IGRT_MMA_DOT(f8e4m3fn_f8e5m2, "e4m3.e5m2")
+IGRT_MMA_DOT(f8e5m2_f8e4m3fn, "e5m2.e4m3")
+IGRT_MMA_DOT(f8e5m2_f8e5m2, "e5m2.e5m2")
 #undef IGRT_MMA_DOT
 
 /* No farther from zero than the largest number that tf32 reads whole, so that infinity less this is

@@ -14,6 +14,10 @@
  *                                                _bf16; 64
  *     igrt_wgmma256_dot_i8_u8(&c, a, b)          the same of bytes with a sign and without, in any
  *                                                combination: 32 terms, lines of terms
+ *     igrt_wgmma256_dot_f8e4m3fn_f8e5m2(&c, a, b)    the same of f8 in both forms, to sums of f32
+ *                                    that have few bits: about 14 behind the greatest term's
+ *     igrt_wgmma128x2_dot_f8e4m3fn_f8e5m2(&c, a, b, tokens, iteration, depth)    128 terms; sums of
+ *                                    these alone have few bits, and are added in f32
  *     igrt_wgmma_dot_tf32x3(&c, a, b, rests, tokens, iteration, depth)    the same of f32, 64 rows
  *                                    by the columns of c by 32 terms, lines of terms, 32 elements
  *                                    from one to the next; rests: two blocks like b, the
@@ -89,6 +93,11 @@ typedef igrt_wgmma_two<48> igrt_wgmma48x3_c;
 typedef igrt_wgmma_two<64> igrt_wgmma64x3_c;
 typedef igrt_wgmma_two<96> igrt_wgmma96x3_c;
 typedef igrt_wgmma_two<128> igrt_wgmma128x3_c;
+typedef igrt_wgmma_two<8> igrt_wgmma8x2_c;
+typedef igrt_wgmma_two<64> igrt_wgmma64x2_c;
+typedef igrt_wgmma_two<96> igrt_wgmma96x2_c;
+typedef igrt_wgmma_two<128> igrt_wgmma128x2_c;
+typedef igrt_wgmma_two<192> igrt_wgmma192x2_c;
 typedef struct {
     float v[32];
 } igrt_wgmma64_c;
@@ -235,6 +244,53 @@ IGRT_WGMMA_DOTS(u8, u8, "u8", "u8")
 #undef IGRT_WGMMA_DOTS
 #undef IGRT_WGMMA_BYTES
 
+/* Of f8 32 terms, to sums of few bits: to those of the product, or to parts of 128 terms (ADD: to
+ * what is there, or else in its place). */
+#define IGRT_WGMMA_SHORT(n, x, y, type_x, type_y, sums, a, b, ...)                                 \
+    static __device__ __forceinline__ void igrt_wgmma##n##_dot_##x##_##y(                          \
+        igrt_wgmma##n##_c *c, igrt_wgmma_operand p, igrt_wgmma_operand q)                          \
+    {                                                                                              \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type_x "." type_y " {" sums \
+                     "}, " a ", " b ", 1, 1, 1;"                                                   \
+                     : __VA_ARGS__                                                                 \
+                     : "l"(p), "l"(q));                                                            \
+    }
+#define IGRT_WGMMA_PART(n, x, y, type_x, type_y, sums, a, b, add, ...)                             \
+    template <int ADD>                                                                             \
+    static __device__ __forceinline__ void igrt_wgmma_part_##x##_##y(                              \
+        igrt_wgmma_two<n> *c, igrt_wgmma_operand p, igrt_wgmma_operand q)                          \
+    {                                                                                              \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type_x "." type_y " {" sums \
+                     "}, " a ", " b ", " add ", 1, 1;"                                             \
+                     : __VA_ARGS__                                                                 \
+                     : "l"(p), "l"(q), "n"(ADD));                                                  \
+    }
+#define IGRT_WGMMA_DOTS(x, y, type_x, type_y)                                                      \
+    IGRT_WGMMA_SHORT(64, x, y, type_x, type_y, IGRT_0_31, "%32", "%33", IGRT_SUMS_32("+f", 0))     \
+    IGRT_WGMMA_SHORT(128, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_63, "%64", "%65",           \
+                     IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32))                                \
+    IGRT_WGMMA_SHORT(192, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_95, "%96",  \
+                     "%97", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32), IGRT_SUMS_32("+f", 64)) \
+    IGRT_WGMMA_SHORT(256, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_127,        \
+                     "%128", "%129", IGRT_SUMS_32("+f", 0), IGRT_SUMS_32("+f", 32),                \
+                     IGRT_SUMS_32("+f", 64), IGRT_SUMS_32("+f", 96))                               \
+    IGRT_WGMMA_PART(8, x, y, type_x, type_y, "%0, %1, %2, %3", "%4", "%5", "%6", "+f"(c->part[0]), \
+                    "+f"(c->part[1]), "+f"(c->part[2]), "+f"(c->part[3]))                          \
+    IGRT_WGMMA_PART(64, x, y, type_x, type_y, IGRT_0_31, "%32", "%33", "%34", IGRT_PART_32(0))     \
+    IGRT_WGMMA_PART(96, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_47, "%48", "%49", "%50",      \
+                    IGRT_PART_32(0), IGRT_PART_8(32), IGRT_PART_8(40))                             \
+    IGRT_WGMMA_PART(128, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_63, "%64", "%65", "%66",     \
+                    IGRT_PART_32(0), IGRT_PART_32(32))                                             \
+    IGRT_WGMMA_PART(192, x, y, type_x, type_y, IGRT_0_31 ", " IGRT_32_63 ", " IGRT_64_95, "%96",   \
+                    "%97", "%98", IGRT_PART_32(0), IGRT_PART_32(32), IGRT_PART_32(64))
+IGRT_WGMMA_DOTS(f8e4m3fn, f8e4m3fn, "e4m3", "e4m3")
+IGRT_WGMMA_DOTS(f8e4m3fn, f8e5m2, "e4m3", "e5m2")
+IGRT_WGMMA_DOTS(f8e5m2, f8e4m3fn, "e5m2", "e4m3")
+IGRT_WGMMA_DOTS(f8e5m2, f8e5m2, "e5m2", "e5m2")
+#undef IGRT_WGMMA_DOTS
+#undef IGRT_WGMMA_PART
+#undef IGRT_WGMMA_SHORT
+
 /* ---- f32 by three products of what tf32 reads ------------------------------------------------ */
 
 static __device__ __forceinline__ uint32_t igrt_token(uint64_t *tokens, int i);
@@ -310,6 +366,33 @@ static __device__ __forceinline__ void igrt_wgmma_add(igrt_wgmma_two<N> *c, uint
         c->v[i] += c->part[i];
     }
 }
+
+/* A line of 128 terms of f8, once that of the iteration before is done and has been added. */
+#define IGRT_WGMMA_LINE(n, x, y)                                                            \
+    static __device__ __forceinline__ void igrt_wgmma##n##x2_dot_##x##_##y(                 \
+        igrt_wgmma_two<n> *c, igrt_wgmma_operand a, igrt_wgmma_operand b, uint64_t *tokens, \
+        int iteration, int depth)                                                           \
+    {                                                                                       \
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");                      \
+        igrt_wgmma_add(c, tokens, iteration, depth);                                        \
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                             \
+        igrt_wgmma_part_##x##_##y<0>(c, a, b);                                              \
+        _Pragma("unroll") for (int i = 1; i < 4; i++)                                       \
+            igrt_wgmma_part_##x##_##y<1>(c, a + 2 * i, b + 2 * i);                          \
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");                      \
+    }
+#define IGRT_WGMMA_LINES(x, y) \
+    IGRT_WGMMA_LINE(8, x, y)   \
+    IGRT_WGMMA_LINE(64, x, y)  \
+    IGRT_WGMMA_LINE(96, x, y)  \
+    IGRT_WGMMA_LINE(128, x, y) \
+    IGRT_WGMMA_LINE(192, x, y)
+IGRT_WGMMA_LINES(f8e4m3fn, f8e4m3fn)
+IGRT_WGMMA_LINES(f8e4m3fn, f8e5m2)
+IGRT_WGMMA_LINES(f8e5m2, f8e4m3fn)
+IGRT_WGMMA_LINES(f8e5m2, f8e5m2)
+#undef IGRT_WGMMA_LINES
+#undef IGRT_WGMMA_LINE
 
 /* Small products first, to sums of their own: the unit rounds toward zero what it adds to. While
  * operands are taken apart the products of the iteration before are under way, which read the rests

@@ -10,7 +10,7 @@
 #define OF_KIND(path)                     \
     _Generic(((Machine *)0)->path, double \
              : FIGURE_DOUBLE, int         \
-             : FIGURE_INT, unsigned       \
+             : FIGURE_INT, uint64_t       \
              : FIGURE_UNITS, bool         \
              : FIGURE_BOOL)
 #define ROW(key, path, least, most, of)                                                            \
@@ -49,7 +49,7 @@ const char *figure_near(const char *key)
 }
 
 /* "amx.i8 amx.bf16": the bits of these units; or "none". */
-static const char *units_read(Arena *a, const char *value, unsigned *units)
+static const char *units_read(Arena *a, const char *value, uint64_t *units)
 {
     *units = 0;
     if (!strcmp(value, "none"))
@@ -66,7 +66,7 @@ static const char *units_read(Arena *a, const char *value, unsigned *units)
                 sb_printf(&sb, " %s", tc_units[i].name);
             return sb_take(&sb, a);
         }
-        *units |= 1u << i;
+        *units |= UINT64_C(1) << i;
         at += n;
     }
     return *units ? NULL : "names of units are wanted, or none";
@@ -87,7 +87,7 @@ const char *figure_read(Machine *m, Arena *a, const Figure *f, const char *value
 {
     unsigned char *at = (unsigned char *)m + f->at;
     double x = 0;
-    unsigned units;
+    uint64_t units;
     const char *why = NULL;
     if (f->kind == FIGURE_UNITS) {
         why = units_read(a, value, &units);
@@ -123,7 +123,7 @@ static void number_print(StrBuf *sb, double x)
     sb_puts(sb, text);
 }
 
-static void units_print(StrBuf *sb, unsigned units)
+static void units_print(StrBuf *sb, uint64_t units)
 {
     if (!units)
         sb_puts(sb, " none");
@@ -138,7 +138,7 @@ void figures_print(StrBuf *sb, const Machine *m, bool gpu)
         const unsigned char *at = (const unsigned char *)m + f->at;
         double x;
         int n;
-        unsigned units;
+        uint64_t units;
         bool yes;
         if (!figure_is_of(f, gpu))
             continue;

@@ -88,16 +88,16 @@ static const GpuModel *class_of(int sm)
 }
 
 /* Matrix units that all of "sm_90a+sm_80" have, whose least number is that. */
-static unsigned units_of(const char *arch, int least)
+static uint64_t units_of(const char *arch, int least)
 {
-    unsigned units = 0;
+    uint64_t units = 0;
     for (int i = 0; i < TC_COUNT; i++) {
         const char *feature = tc_units[i].feature;
         if (strncmp(feature, "sm_", 3) != 0)
             continue;
         const bool alone = strspn(feature + 3, "0123456789") != strlen(feature + 3);
         if (alone ? !strcmp(feature, arch) : number_of(feature) <= least)
-            units |= 1u << i;
+            units |= UINT64_C(1) << i;
     }
     return units;
 }

@@ -169,7 +169,7 @@ void render_products(Render *r, const Stmt *s)
         (void)tc_place_fragment(r->k->c, t->tc, t->fragment, b, &y);
         if (tc_rests(t->tc)) {
             sb_printf(r->sb, "igrt_wgmma_dot_%s(", name);
-        } else if (t->tc->a == INGOT_I8) {
+        } else if (tc_by_line(t->tc)) {
             sb_printf(r->sb, "%s_dot_%s_%s(", t->tc->spelling, dtype_info[a->dtype].name,
                       dtype_info[b->dtype].name);
         } else {
@@ -184,9 +184,11 @@ void render_products(Render *r, const Stmt *s)
             if (t->items > t->tc->lanes)
                 sb_printf(r->sb, " + %s / %d * %lld", r->lang->item, t->tc->lanes,
                           (long long)tc_rests(t->tc));
+        }
+        if (tc_adds(t->tc)) {
             sb_printf(r->sb, ", a%d, ", t->tokens);
             render_expr(r, t->ahead_of);
-            sb_printf(r->sb, ", %d", t->depth);
+            sb_printf(r->sb, "%s, %d", t->stay ? " + turn" : "", t->depth);
         }
         put(r, ");\n");
         return;
@@ -194,7 +196,7 @@ void render_products(Render *r, const Stmt *s)
     if (t->tc->lanes) {
         const char *name = strchr(t->tc->name, '.') + 1;
         const int *number = s->kept ? r->kept : r->number, letter = s->kept ? 'p' : 'v';
-        if (t->tc->a == INGOT_I8) /* with a sign or without */
+        if (tc_by_line(t->tc)) /* with a sign or without, or either form of f8 */
             sb_printf(r->sb, "%s_dot_%s_%s(", t->tc->spelling, dtype_info[a->dtype].name,
                       dtype_info[b->dtype].name);
         else
@@ -555,7 +557,7 @@ bool render_token(Render *r, const Stmt *s)
             products_done(r, s);
             return true;
         }
-        free_token(r, tc_rests(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node);
+        free_token(r, tc_adds(r->l.tile->tc) || r->l.tile->along ? "free" : "release", s->node);
         break;
     default: return false;
     }

@@ -27,6 +27,15 @@ typedef struct {
     int n;
 } Products;
 Products ops_precision(ingot_context *, ingot_tensor *x, int x_axis, ingot_tensor *w, int w_axis);
+/* (f8_products.c) The same of weights and what they are multiplied by, over the last axis of each,
+ * where --precision fp8 has it so; false: it does not. */
+bool ops_f8_product(ingot_context *, ingot_tensor *x, ingot_tensor *w, Products *);
+/* (precision.c) How many rows of x there are along the axes that the other operand does not have;
+ * is x made of numbers of at most 16 bits? What it has been widened from, if that is of this type,
+ * or NULL. */
+double ops_rows_beside(const ingot_tensor *x, const ingot_tensor *other);
+bool ops_is_of_narrow(const ingot_tensor *x);
+ingot_tensor *ops_widened_from(ingot_context *, ingot_tensor *x, ingot_dtype);
 /* (precision.c) A sum of products of numbers of this type: rounded to it for all who read it, where
  * that is asked for (ingot_set_rounded_results()). */
 ingot_tensor *ops_result(ingot_context *, ingot_dtype, ingot_tensor *y);

@@ -14,7 +14,8 @@ static ingot_tensor *dot_last(ingot_context *c, ingot_tensor *a, ingot_tensor *b
     if (by_blocks)
         return by_blocks;
     ingot_tensor *product = NULL;
-    if (!ingot_is_poison(a) && !ingot_is_poison(b) && !ops_few_rows(c, a, b))
+    if (!ingot_is_poison(a) && !ingot_is_poison(b) && !ops_f8_product(c, a, b, &p) &&
+        !ops_few_rows(c, a, b))
         p = ops_precision(c, a, ingot_rank(a) - 1, b, ingot_rank(b) - 1);
     for (int i = 0; i < p.n; i++)
         product = ops_products(c, product, p.x[i], p.w[i]);

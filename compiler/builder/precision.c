@@ -75,6 +75,16 @@ static bool is_of_narrow(const Node *n, int deep)
     return all && any;
 }
 
+bool ops_is_of_narrow(const Node *x)
+{
+    return is_of_narrow(x, DEEP);
+}
+
+Node *ops_widened_from(Context *c, Node *x, ingot_dtype type)
+{
+    return narrow_of(c, x, type, DEEP);
+}
+
 /* Rounded to that type, in front of what leaves its rows as they are, so that whoever computes it
  * stores it so. */
 static Node *stored_as(Context *c, Node *x, ingot_dtype type)
@@ -111,7 +121,7 @@ static Node *one_part(Context *c, Node *x, ingot_dtype type, bool weight)
 }
 
 /* How many rows there are along the axes that the other operand does not have. */
-static double rows_beside(const Node *x, const Node *other)
+double ops_rows_beside(const Node *x, const Node *other)
 {
     double rows = 1;
     for (int i = 0; i + 1 < x->rank; i++) {
@@ -147,8 +157,8 @@ bool ops_few_rows(ingot_context *c, ingot_tensor *x, ingot_tensor *w)
     /* weights that lie as units read them are read once for all rows */
     const bool lies = ingot_shared_keys(c) &&
                       (narrow_of(c, w, INGOT_F16, DEEP) || narrow_of(c, w, INGOT_BF16, DEEP));
-    return (is_of_narrow(w, DEEP) && rows_beside(x, w) < (lies ? SOME : FEW)) ||
-           (is_of_narrow(x, DEEP) && rows_beside(w, x) < FEW);
+    return (is_of_narrow(w, DEEP) && ops_rows_beside(x, w) < (lies ? SOME : FEW)) ||
+           (is_of_narrow(x, DEEP) && ops_rows_beside(w, x) < FEW);
 }
 
 bool ops_shares_keys(ingot_context *c, ingot_tensor *rows, ingot_tensor *kv)

@@ -45,13 +45,12 @@ static int64_t shared_bytes(const Tall *b)
     return b->depth * place_bytes(b) + rests + (b->few ? join / b->parts : join) + TC_TOKENS;
 }
 
-/* Of products in three an item has two sums of each of its results. Of several warpgroups, who have
- * what the loaders leave them, they have to fit. */
+/* Where items add what the unit has summed they have two sums of each of their results. Of several
+ * warpgroups, who have what the loaders leave them, they have to fit. */
 static bool has_registers(const Tall *b)
 {
-    const int64_t sums = b->sums * b->unit->m * b->unit->n / b->unit->lanes;
-    return b->warps == 1 ||
-           (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit) <= tc_registers(b->warps);
+    const int64_t sums = tc_sums_of(b->unit, b->sums * b->unit->m * b->unit->n);
+    return b->warps == 1 || sums + tc_beside(b->unit) <= tc_registers(b->warps);
 }
 
 /* Cycles that a block's products over a line of terms take, with so many blocks beside each other.
@@ -78,8 +77,8 @@ static Share share_of(const Extents *e, const Tall *b, const Target *t)
 {
     const int64_t rows = b->warps * b->unit->m, columns = b->unit->n,
                   items = (b->warps + 1) * b->unit->lanes; /* one warpgroup loads */
-    const int64_t sums = b->sums * rows * columns / (b->warps * b->unit->lanes);
-    const int64_t registers = (b->unit->products > 1 ? 2 : 1) * sums + tc_beside(b->unit);
+    const int64_t registers =
+        tc_sums_of(b->unit, b->sums * rows * columns / b->warps) + tc_beside(b->unit);
     int64_t fits = t->machine.file / (items * registers),
             room = t->machine.shared / shared_bytes(b);
     fits = room < fits ? room : fits;

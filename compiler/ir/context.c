@@ -161,7 +161,12 @@ static bool f32_is_faster(Context *c, ingot_precision p)
     return faster;
 }
 
-ingot_precision ingot_precision_here(ingot_context *c)
+static bool is_f8(ingot_precision p)
+{
+    return p == INGOT_PRECISION_FP8 || p == INGOT_PRECISION_FP8_FAST;
+}
+
+static ingot_precision said_here(ingot_context *c)
 {
     const char *node = c->at ? c->at->origin->node : "";
     ingot_precision p = c->precision;
@@ -170,6 +175,20 @@ ingot_precision ingot_precision_here(ingot_context *c)
             p = c->precisions[i].precision;
             c->precisions[i].used = true;
         }
+    return p;
+}
+
+bool ingot_f8_here(ingot_context *c)
+{
+    return is_f8(said_here(c));
+}
+
+ingot_precision ingot_precision_here(ingot_context *c)
+{
+    const char *node = c->at ? c->at->origin->node : "";
+    ingot_precision p = said_here(c);
+    if (is_f8(p))
+        p = INGOT_PRECISION_F16;
     if (f32_is_faster(c, p))
         p = INGOT_PRECISION_F32;
     if (p != INGOT_PRECISION_F32 && p != INGOT_PRECISION_1E5)

@@ -94,6 +94,7 @@ typedef struct {
     /* matrix units that no table has, beside `units`: records of its own (tc.h), ended by one
      * without a name; NULL: none */
     const struct Tc *own_units;
+    uint64_t units; /* matrix units: bits by TcId */
 
     int line;         /* bytes that move together */
     int ways;         /* lines of a set of the first level */
@@ -105,7 +106,6 @@ typedef struct {
     int sums;         /* that a tile may have without vector registers */
     int chains;       /* sums that keep a core busy while each waits for its last product */
     int spills;       /* of so many sums of a long tile one may leave its register */
-    unsigned units;   /* matrix units: bits by TcId */
 
     /* GPUs only */
     int processors;     /* groups that run at once, where each has one of its own */
@@ -126,15 +126,15 @@ typedef struct {
      * group is memory like any other, and items run one after the other; 0: it is none */
     int core_lanes;
 
+    /* products of bytes that a dot without lanes takes at most: 8 or 16 where an instruction sums
+     * the products of a vector (Helium); less: 4 */
+    int dot_terms;
+
     /* products of bf16 that DOT takes in the time of one of f32 in a tile; at most 1: it is not
      * worth it, or there is no such instruction */
     double dot_bf16;
     /* the same of i16, which bytes are then stored as that sums read again and again */
     double dot_i16;
-
-    /* products of bytes that a dot without lanes takes at most: 8 or 16 where an instruction sums
-     * the products of a vector (Helium); less: 4 */
-    int dot_terms;
 
     bool soft_floats; /* it has no unit for floats: each operation is a function */
     bool dot;         /* igrt_dot_*() costs less than four products of bytes */

@@ -361,7 +361,7 @@ Node *tile_whole_block(const Tile *, const Node *choice);
 /* Sums of an item: of attention, of both products, and what is packed of the one for the other. */
 static inline int tile_sums(const Tile *t)
 {
-    const int own = tc_per_lane(t->tc, TC_TERMS);
+    const int own = (int)tc_sums_of(t->tc, (int64_t)t->tc->m * t->tc->n);
     return tile_rows_in_place(t) ? own + t->rows * t->row_sums + t->row_sums / 2 : own;
 }
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several

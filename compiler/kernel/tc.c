@@ -48,7 +48,7 @@ double tc_bf16_products(const Machine *m)
 /* name (a; b; c), where c may be several names */
 bool tc_read(const Tc *own, const char *text, TcText *out)
 {
-    const Machine any = {.units = ~0u, .own_units = own};
+    const Machine any = {.units = UINT64_MAX, .own_units = own};
     size_t n = strcspn(text, " (");
     *out = (TcText){0};
     for (const Tc *u = NULL; (u = tc_next(&any, u));)
@@ -85,7 +85,8 @@ int tc_terms(Node *body, Node **term, int most)
 
 bool tc_reads(ingot_dtype load, ingot_dtype wanted)
 {
-    return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8);
+    return load == wanted || (wanted == INGOT_I8 && load == INGOT_U8) ||
+           (wanted == INGOT_F8E4M3FN && load == INGOT_F8E5M2);
 }
 
 bool tc_widens(const Machine *m, const Node *wide)
@@ -94,7 +95,8 @@ bool tc_widens(const Machine *m, const Node *wide)
         wide->src[0]->dtype == INGOT_BF16)
         return true;
     for (const Tc *u = NULL; wide->op == OP_CAST && (u = tc_next(m, u));)
-        if (dtype_is_float(u->a) && wide->dtype == u->acc && wide->src[0]->dtype == u->a)
+        if (dtype_is_float(u->a) && wide->dtype == u->acc &&
+            tc_reads((ingot_dtype)wide->src[0]->dtype, u->a))
             return true;
     return false;
 }

@@ -82,7 +82,8 @@ bool tc_read(const Tc *own, const char *text, TcText *); /* own: Machine.own_uni
 enum { TC_MOST_TERMS = 32 };
 int tc_terms(Node *body, Node **term, int most);
 bool tc_is_of_products(const Kernel *); /* it has such sums, and no other reduce */
-/* Is a load of this type what a unit wants?  Bytes with a sign and without are alike. */
+/* Is a load of this type what a unit wants?  Bytes with a sign and without are alike, and so are
+ * both forms of f8 that units read. */
 bool tc_reads(ingot_dtype load, ingot_dtype wanted);
 /* Is it a cast from floats that one of the machine's units multiplies to what that adds up: of f16
  * to f32? */
@@ -148,7 +149,7 @@ Node *tc_row_column(Context *, const Tc *, Node *column);
  * to. */
 static inline bool tc_by_line(const Tc *u)
 {
-    return u && u->lanes && u->a == INGOT_I8;
+    return u && u->lanes && (u->a == INGOT_I8 || u->a == INGOT_F8E4M3FN);
 }
 
 /* ---- fragments in memory: where do they lie? ------------------------------------------------- */
@@ -208,11 +209,27 @@ static inline int64_t tc_run(const Tc *u)
 {
     return u->run / dtype_info[u->a].bytes;
 }
+/* Does a product take a whole line of terms, with sums of its own, which items add to those of the
+ * lines before when it is done?  Then an item has two sums for each of its results. */
+static inline bool tc_adds(const Tc *u)
+{
+    return tc_in_place(u) && u->k == tc_run(u);
+}
+/* Sums that an item has of a block of the unit. */
+static inline int64_t tc_sums_of(const Tc *u, int64_t results)
+{
+    return (tc_adds(u) ? 2 : 1) * results / u->lanes;
+}
+/* Does the unit add up all terms of f8 itself, with few bits? */
+static inline bool tc_is_short(const Tc *u)
+{
+    return tc_in_place(u) && u->a == INGOT_F8E4M3FN && !tc_adds(u);
+}
 /* Registers of an item beside its sums, where a unit with lanes multiplies: those of operands and
  * of addresses. */
 static inline int tc_beside(const Tc *u)
 {
-    return u->products > 1 ? 72 : tc_in_place(u) ? 40 : 56;
+    return u->products > 1 ? 72 : tc_in_place(u) ? 40 + 8 * tc_adds(u) : 56;
 }
 /* f32 in three products: what the first one leaves of b (b - tf32(b)) has to lie in a place of each
  * warpgroup's own, of so many elements, two fragments; 0: the unit needs none. */

@@ -136,6 +136,25 @@ static const char *make_target(const Context *c, Target *t, Arena *a, const char
     return target_make(t, a, name, status);
 }
 
+/* Units that add up all terms of f8 themselves, with few bits, or those that do not: as --precision
+ * has it. */
+static bool f8_units(Context *c, Target *t)
+{
+    const bool fast = precision_wanted(c, INGOT_PRECISION_FP8_FAST),
+               wanted = fast || precision_wanted(c, INGOT_PRECISION_FP8);
+    for (int i = 0; i < TC_COUNT; i++) {
+        const Tc *u = &tc_units[i];
+        if (u->a == INGOT_F8E4M3FN && tc_in_place(u) && tc_is_short(u) != fast)
+            t->machine.units &= ~(UINT64_C(1) << i);
+    }
+    return !wanted || t->machine.units >> TC_MMA_F8 & 1 ||
+           option_wrong(
+               c,
+               "--precision fp8: the target '%s' has no unit that multiplies such numbers; "
+               "cuda:sm_89 and cuda:sm_90a have",
+               t->name);
+}
+
 /* What the target's name stands for, in the arena; NULL after an error. */
 const Target *options_check(Context *c, const ingot_options *o, Arena *a)
 {
@@ -162,8 +181,10 @@ const Target *options_check(Context *c, const ingot_options *o, Arena *a)
                        file ? "" : name, file ? "" : "'", why);
         return NULL;
     }
+    if (!f8_units(c, t))
+        return NULL;
     if (!precision_wanted(c, INGOT_PRECISION_TF32))
-        t->machine.units &= ~(1u << TC_MMA_TF32);
+        t->machine.units &= ~(UINT64_C(1) << TC_MMA_TF32);
     t->rounds = ingot_precision_of(c) == INGOT_PRECISION_NARROW && !c->nprecision;
     bool ram = o->prefer && !strcmp(o->prefer, "ram");
     if (o->prefer)

@@ -2,11 +2,11 @@
  *
  *     sum of (float)x * s * (float)w * t  ->  (float)(sum of x * w) * s * t
  *
- * where x and w are integers (of a quantised network: a number less its zero point) and the scales
- * do not vary along the sum.  What is summed are then integers, exactly, and what lies in memory
- * can be as narrow as it was in the file.  Where something else varies along the sum (weights alone
- * are integers), or i32 is too narrow for it, the scales leave all the same and the sum stays one
- * of floats.
+ * where x and w are integers (of a quantised network: a number less its zero point), or f8, whose
+ * sum stays one of floats, and the scales do not vary along the sum.  What is summed are then
+ * integers, exactly, and what lies in memory can be as narrow as it was in the file.  Where
+ * something else varies along the sum (weights alone are integers), or i32 is too narrow for it,
+ * the scales leave all the same and the sum stays one of floats.
  *
  * A product is taken apart into factors, down through what only moves elements. */
 #include <math.h>
@@ -26,14 +26,24 @@ typedef struct {
     Rewrite *r;
     Factor factor[MAX_FACTORS];
     int n;
+    bool floats; /* some of what counts as integers is f8 */
 } FactorList;
 
 /* ---- integers that are held as floats ------------------------------------------------------ */
+
+/* (float)x for an x of f8 that matrix units multiply */
+static bool is_f8(const Node *n)
+{
+    return n->op == OP_CAST && n->dtype == INGOT_F32 &&
+           (n->src[0]->dtype == INGOT_F8E4M3FN || n->src[0]->dtype == INGOT_F8E5M2);
+}
 
 /* (float)x for an x of few bits */
 static bool is_small_integer(Node *n)
 {
     double lo, hi;
+    if (is_f8(n))
+        return true;
     return n->op == OP_CAST && n->dtype == INGOT_F32 && dtype_is_int(n->src[0]->dtype) &&
            value_range(n->src[0], &lo, &hi) && lo >= -UINT16_MAX - 1 && hi <= UINT16_MAX + 1;
 }
@@ -183,8 +193,10 @@ static bool take_apart(FactorList *p, Node *n)
             n = n->src[0];
         return add_factor(p, n, false);
     }
-    if (n->op == OP_CAST)
-        return add_factor(p, ingot_cast(c, n->src[0], INGOT_I32), true);
+    if (n->op == OP_CAST) {
+        p->floats |= is_f8(n);
+        return add_factor(p, is_f8(n) ? n : ingot_cast(c, n->src[0], INGOT_I32), true);
+    }
     if (n->op == OP_MUL)
         return take_apart(p, n->src[0]) && take_apart(p, n->src[1]);
     int first = p->n;
@@ -242,7 +254,7 @@ Node *integer_sum(Rewrite *r, Node *n)
         if (!p.factor[i].integer && !inside[i])
             outside = times(c, outside, f);
     }
-    bool exact = !left && fits_i32(&p, terms);
+    bool exact = !left && !p.floats && fits_i32(&p, terms);
     if (!outside && (!exact || r->float_sums || integers < 2))
         return NULL; /* nothing to gain */
     Node *product = NULL;

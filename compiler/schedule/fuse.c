@@ -391,7 +391,9 @@ static void analyse(Sched *s, Node *n)
             continue;
         if (n->op == OP_GATHER && j > 0)
             cost += index_cost(s, n->src[j]);
-        if (f->stored || is_leaf(s, n->src[j])) {
+        /* another kernel than the one that goes along its row reads it from memory */
+        const bool of_row = f->of_row && n->op == OP_EXPAND && expanded_axes(n) != f->pending;
+        if (f->stored || of_row || is_leaf(s, n->src[j])) {
             loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
             continue;
         }

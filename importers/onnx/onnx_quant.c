@@ -92,6 +92,12 @@ static bool is_one_number(ingot_tensor *p)
     return ingot_rank(p) == 0 || (ingot_rank(p) == 1 && dim_is(ingot_shape(p, 0), 1));
 }
 
+/* A zero point; NULL: it is zero. Those of float8 are so by the specification. */
+static ingot_tensor *zero_point(ingot_tensor *zero)
+{
+    return zero && is_float(zero) && ingot_dtype_of(zero) != INGOT_F4E2M1 ? NULL : zero;
+}
+
 /* A scale or zero point in a shape that broadcasts to x. */
 static ingot_tensor *spread(Lowering *n, ingot_tensor *p, ingot_tensor *x)
 {
@@ -146,7 +152,7 @@ ingot_tensor *onnx_quantize_linear(Lowering *n)
     double lo, hi;
     if (int_range(to, &lo, &hi))
         return round_to(n, y, zero, to);
-    if (zero && to == INGOT_F4E2M1) /* those of float8 are zero by the specification */
+    if (zero_point(zero))
         y = ingot_add(n->c, y, as(n, zero, ingot_dtype_of(y)));
     return saturate ? ingot_cast(n->c, y, to) : ingot_cast_wrap(n->c, y, to);
 }
@@ -225,7 +231,7 @@ ingot_tensor *onnx_dequantize_linear(Lowering *n)
     ingot_dtype to;
     if (!dtype_attr(n, "output_dtype", ingot_dtype_of(scale), &to))
         return ingot_poison(n->c);
-    zero = spread(n, zero, X);
+    zero = zero_point(spread(n, zero, X));
     scale = spread(n, scale, X);
     x = n->failed ? x : trained_integers(n, x, scale, zero);
     if (n->failed)
@@ -275,6 +281,7 @@ static ingot_tensor *centered(Lowering *n, ingot_tensor *x, ingot_tensor *zero)
 {
     ingot_dtype wide = is_float(x) ? INGOT_F32 : INGOT_I32;
     x = as(n, x, wide);
+    zero = zero_point(zero);
     return zero ? ingot_sub(n->c, x, as(n, zero, wide)) : x;
 }
 

@@ -121,6 +121,61 @@ void byte_products(int32_t *c, Slot mine, bool a_signed, bool b_signed)
     memcpy(c, s[now->number % WARP].word + 6, 4 * sizeof *c);
 }
 
+float f8_value(int byte, bool e5m2)
+{
+    return e5m2 ? igrt_f8e5m2_to_f32((uint8_t)byte) : igrt_f8e4m3fn_to_f32((uint8_t)byte);
+}
+
+float f8_sum(double c, const double *product, int n)
+{
+    enum { BITS = 13 };
+    double most = fabs(c), sum = 0;
+    for (int i = 0; i < n; i++)
+        most = fabs(product[i]) > most ? fabs(product[i]) : most;
+    if (!(most > 0) || !std::isfinite(most)) {
+        for (int i = 0; i < n; i++)
+            c += product[i];
+        return (float)c;
+    }
+    const double step = ldexp(1, ilogb(most) - BITS);
+    for (int i = 0; i < n; i++)
+        sum += trunc(product[i] / step);
+    return (float)((sum + trunc(c / step)) * step);
+}
+
+/* Of f8: elements as those of bytes below. */
+template <bool a_e5m2, bool b_e5m2> static void f8_products_of_all(Slot *s)
+{
+    const auto value = [&](int lane, int word, int i, bool e5m2) {
+        return f8_value((int)(s[lane].word[word + i / 4] >> 8 * (i % 4) & 255), e5m2);
+    };
+    double a[16][32], b[32][8], product[32];
+    for (int lane = 0; lane < WARP; lane++) {
+        const int g = lane / 4, t = lane % 4;
+        for (int i = 0; i < 16; i++)
+            a[i / 4 % 2 ? g + 8 : g][4 * t + i % 4 + i / 8 * 16] = value(lane, 0, i, a_e5m2);
+        for (int i = 0; i < 8; i++)
+            b[4 * t + i % 4 + i / 4 * 16][g] = value(lane, 4, i, b_e5m2);
+    }
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 8; j++) {
+            uint32_t *const c = &s[i % 8 * 4 + j / 2].word[6 + i / 8 * 2 + j % 2];
+            for (int k = 0; k < 32; k++)
+                product[k] = a[i][k] * b[k][j];
+            *c = bits_as<uint32_t>(f8_sum((double)bits_as<float>(*c), product, 32));
+        }
+}
+
+void f8_products(float *c, Slot mine, bool a_e5m2, bool b_e5m2)
+{
+    memcpy(mine.word + 6, c, 4 * sizeof *c);
+    const Slot *s = together(
+        mine,
+        a_e5m2 ? (b_e5m2 ? f8_products_of_all<true, true> : f8_products_of_all<true, false>)
+               : (b_e5m2 ? f8_products_of_all<false, true> : f8_products_of_all<false, false>));
+    memcpy(c, s[now->number % WARP].word + 6, 4 * sizeof *c);
+}
+
 /* ---- copies that are waited for -------------------------------------------------------------- */
 
 static void finish(const Copy &c)

@@ -10,7 +10,15 @@
 
 namespace gpu
 {
-enum Terms { OF_F16, OF_BF16, OF_TF32, OF_BYTES };
+enum Terms { OF_F16, OF_BF16, OF_TF32, OF_BYTES, OF_F8 };
+
+/* e4m3 or e5m2, exactly. */
+float f8_value(int byte, bool e5m2);
+/* c plus products of f8, as the units add them up: each is aligned to the greatest of all, and what
+ * is below 2^-13 of that one's power of two is cut off. (What Hopper's units do, by what is known
+ * of their results: 13 bits behind the point.) */
+float f8_sum(double c, const double *product, int n);
+void f8_products(float *c, Slot mine, bool a_e5m2, bool b_e5m2);
 
 void load_blocks(uint32_t *x, int blocks, bool turned, uint32_t address);
 void products(float *c, Slot mine, Terms terms);
@@ -72,6 +80,19 @@ MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32, true, true)
 MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32, true, false)
 MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_u8_s8_s32, false, true)
 MMA_BYTES(mma_sync_aligned_m16n8k32_row_col_s32_u8_u8_s32, false, false)
+
+#define MMA_F8(name, a_e5m2, b_e5m2)                                                               \
+    static inline void name(const char *, float &c0, float &c1, float &c2, float &c3, uint32_t a0, \
+                            uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)       \
+    {                                                                                              \
+        float c[4] = {c0, c1, c2, c3};                                                             \
+        gpu::f8_products(c, {{a0, a1, a2, a3, b0, b1}}, a_e5m2, b_e5m2);                           \
+        c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];                                                \
+    }
+MMA_F8(mma_sync_aligned_m16n8k32_row_col_f32_e4m3_e4m3_f32, false, false)
+MMA_F8(mma_sync_aligned_m16n8k32_row_col_f32_e4m3_e5m2_f32, false, true)
+MMA_F8(mma_sync_aligned_m16n8k32_row_col_f32_e5m2_e4m3_f32, true, false)
+MMA_F8(mma_sync_aligned_m16n8k32_row_col_f32_e5m2_e5m2_f32, true, true)
 
 static inline void cvt_rn_f16x2_f32(const char *, uint32_t &to, float high, float low)
 {

@@ -291,9 +291,10 @@ static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, boo
             if (place + width > GROUP_BYTES)
                 fault("wgmma: an operand that is not in the group's memory");
             const uint32_t word = word_of(seen + place, width);
-            x[k * lines + i] = terms != OF_BYTES ? term(terms, word, 0)
-                               : has_sign        ? (float)(int8_t)word
-                                                 : (float)word;
+            x[k * lines + i] = terms == OF_F8      ? f8_value((int)word, has_sign)
+                               : terms != OF_BYTES ? term(terms, word, 0)
+                               : has_sign          ? (float)(int8_t)word
+                                                   : (float)word;
         }
 }
 
@@ -301,7 +302,7 @@ static void operand(float *x, uint64_t descriptor, bool turned, Terms terms, boo
                     int first, int lines, int depth)
 {
     const auto by_width = terms == OF_TF32    ? operand<4>
-                          : terms == OF_BYTES ? operand<1>
+                          : terms >= OF_BYTES ? operand<1>
                                               : operand<2>;
     by_width(x, descriptor, turned, terms, has_sign, first, lines, depth);
 }
@@ -323,7 +324,7 @@ static void execute(Warpgroup &g, Work &w, int warp)
 {
     enum { ROWS = 16, COLUMNS = 256, DEPTH = 32 };
     const Product &p = w.what;
-    const int depth = p.terms == OF_TF32 ? 8 : p.terms == OF_BYTES ? 32 : 16, first = warp * WARP;
+    const int depth = p.terms == OF_TF32 ? 8 : p.terms >= OF_BYTES ? 32 : 16, first = warp * WARP;
     static float a[ROWS * DEPTH], b[COLUMNS * DEPTH];
     static double sum[ROWS][COLUMNS];
     if (p.of_rows)
@@ -332,6 +333,8 @@ static void execute(Warpgroup &g, Work &w, int warp)
         operand(a, p.a, p.a_turned, p.terms, p.a_signed, ROWS * warp, ROWS, depth);
     operand(b, p.b, p.b_turned, p.terms, p.b_signed, 0, p.columns, depth);
     for (int i = 0; i < ROWS; i++) {
+        if (p.terms == OF_F8)
+            break; /* below */
         std::fill(sum[i], sum[i] + p.columns, 0);
         for (int k = 0; k < depth; k++)
             for (int j = 0; j < p.columns; j++)
@@ -341,8 +344,14 @@ static void execute(Warpgroup &g, Work &w, int warp)
         Sum *const c =
             g.own[(size_t)(first + i)].under_way.at(w.sums[(size_t)(first + i)]).value.data();
         for (int j = 0; j < p.columns / 2; j++) {
-            const double s = sum[i / 4 + j / 2 % 2 * 8][j / 4 * 8 + i % 4 * 2 + j % 2];
-            if (p.terms == OF_BYTES)
+            const int row = i / 4 + j / 2 % 2 * 8, column = j / 4 * 8 + i % 4 * 2 + j % 2;
+            const double s = sum[row][column];
+            double product[DEPTH];
+            for (int k = 0; k < depth && p.terms == OF_F8; k++)
+                product[k] = (double)a[k * ROWS + row] * b[k * p.columns + column];
+            if (p.terms == OF_F8)
+                c[j].real = f8_sum(p.adds ? (double)c[j].real : 0, product, depth);
+            else if (p.terms == OF_BYTES)
                 c[j].whole = (int32_t)((uint32_t)(int32_t)s + (p.adds ? (uint32_t)c[j].whole : 0));
             else
                 c[j].real = (float)(s + (p.adds ? (double)c[j].real : 0));

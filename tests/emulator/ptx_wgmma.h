@@ -8,7 +8,8 @@
 namespace gpu
 {
 /* c, of columns / 2 sums an item, += or = a b, of 64 rows; a lies in memory, or (of_rows) has 4
- * words in each item; of bytes, which have a sign or none, sums are integers. */
+ * words in each item; of bytes, which have a sign or none, sums are integers; of f8 (a_signed,
+ * b_signed: e5m2), they are those of f8_sum(). */
 struct Product {
     int columns;
     Terms terms;
@@ -248,6 +249,43 @@ WGMMA(256, bf16, OF_BF16)
 WGMMA_SIGNS(64)
 WGMMA_SIGNS(128)
 WGMMA_SIGNS(256)
+
+/* Sums of products of f8: one operand more says whether they are added to what is there, or the
+ * text does. */
+#define WGMMA_F8(n, a, b)                                                          \
+    template <class... T>                                                          \
+    static inline void wgmma_mma_async_sync_aligned_m64n##n##k32_f32_##a##_##b(    \
+        const char *rest, float &c, T &&...more)                                   \
+    {                                                                              \
+        uint64_t x[3] = {0, 0, 1};                                                 \
+        if constexpr (sizeof...(more) == n / 2 + 1)                                \
+            operands<n / 2, 2>(rest, "}, %%%d, %%%d, 1, 1, 1;", x, c, more...);    \
+        else                                                                       \
+            operands<n / 2, 3>(rest, "}, %%%d, %%%d, %%%d, 1, 1;", x, c, more...); \
+        gpu::multiply({n,                                                          \
+                       gpu::OF_F8,                                                 \
+                       false,                                                      \
+                       false,                                                      \
+                       false,                                                      \
+                       x[2] != 0,                                                  \
+                       x[0],                                                       \
+                       x[1],                                                       \
+                       {},                                                         \
+                       #a[1] == '5',                                               \
+                       #b[1] == '5'},                                              \
+                      &c);                                                         \
+    }
+#define WGMMA_FORMS(n)      \
+    WGMMA_F8(n, e4m3, e4m3) \
+    WGMMA_F8(n, e4m3, e5m2) \
+    WGMMA_F8(n, e5m2, e4m3) \
+    WGMMA_F8(n, e5m2, e5m2)
+WGMMA_FORMS(8)
+WGMMA_FORMS(64)
+WGMMA_FORMS(96)
+WGMMA_FORMS(128)
+WGMMA_FORMS(192)
+WGMMA_FORMS(256)
 
 #define WGMMA_ROWS(n)                                                                              \
     template <class... T>                                                                          \

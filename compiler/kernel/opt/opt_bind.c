@@ -114,8 +114,8 @@ static const char *bind_cluster(Nest *n, const Opt *o, int axis)
 {
     enum { MOST = 8 };
     const NestAxis *x = &n->axis[axis];
-    const unsigned apart =
-        n->target ? n->target->machine.units : ~0u; /* groups that meet: sm_90 and later */
+    const uint64_t apart =
+        n->target ? n->target->machine.units : UINT64_MAX; /* groups that meet: sm_90 and later */
     if (!n->tc || !n->tc->lanes || n->tc->acc != INGOT_F32 || !x->reduced ||
         (n->shared && !(apart >> TC_WGMMA64_F16 & 1)))
         return opt_refuse(n,

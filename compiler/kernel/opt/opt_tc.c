@@ -301,7 +301,7 @@ const char *opt_tc(Nest *n, const Opt *o)
 {
     TcText text;
     int axis[TC_NAMES], sums = 0;
-    const Machine any = {.units = ~0u, .own_units = n->k->units};
+    const Machine any = {.units = UINT64_MAX, .own_units = n->k->units};
     bool good = tc_read(n->k->units, o->axis, &text);
     if (!text.unit)
         return opt_refuse(n, "TC %s: there is no such unit: there are %s", o->axis,

@@ -240,7 +240,8 @@ bool option_precision(Options *o, const char *value)
         [INGOT_PRECISION_BF16X3] = "bf16x3", [INGOT_PRECISION_BF16X6] = "bf16x6",
         [INGOT_PRECISION_F16] = "f16",       [INGOT_PRECISION_TF32] = "tf32",
         [INGOT_PRECISION_1E5] = "1e-5",      [INGOT_PRECISION_Q8] = "q8",
-        [INGOT_PRECISION_Q16] = "q16",       [INGOT_PRECISION_NARROW] = "narrow"};
+        [INGOT_PRECISION_Q16] = "q16",       [INGOT_PRECISION_NARROW] = "narrow",
+        [INGOT_PRECISION_FP8] = "fp8",       [INGOT_PRECISION_FP8_FAST] = "fp8-fast"};
     const size_t n = strcspn(value, ":");
     const char *nodes = value[n] ? value + n + 1 : NULL;
     if (nodes && !*nodes)
@@ -248,8 +249,11 @@ bool option_precision(Options *o, const char *value)
     for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
         if (strlen(name[i]) != n || strncmp(value, name[i], n) != 0)
             continue;
-        if (nodes && i == INGOT_PRECISION_1E5)
-            return wrong(o, "--precision", value, "1e-5 is for all nodes of a model, or none");
+        if (nodes && (i == INGOT_PRECISION_1E5 || i == INGOT_PRECISION_FP8_FAST))
+            return wrong(o, "--precision", value,
+                         i == INGOT_PRECISION_1E5
+                             ? "1e-5 is for all nodes of a model, or none"
+                             : "fp8-fast is for all nodes of a model, or none: use fp8");
         if (nodes) {
             const NodePrecision one = {.nodes = nodes, .precision = (ingot_precision)i};
             vec_push(o->a, o->precisions, o->nprecision, one);
@@ -260,7 +264,8 @@ bool option_precision(Options *o, const char *value)
         return true;
     }
     return wrong(o, "--precision", value,
-                 "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16, tf32, q8, q16 or narrow");
+                 "choose f32, 1e-5, bf16, bf16x3, bf16x6, f16, tf32, fp8, fp8-fast, q8, q16 or "
+                 "narrow");
 }
 
 bool option_seconds(Options *o, const char *value)
