@@ -5,6 +5,7 @@
  *                                                       wherever 16 bytes can be read then
  *     igrt_eight_to(to, x0, ..)                         and stored; igrt_pairs_to(to, x0, ..) four
  *                                                       words
+ *     igrt_bytes_to(to, x0, ..)                         eight bytes are stored
  *     igrt_four_at, igrt_four_of, igrt_four_to          the same, four of 32 bits
  *     igrt_run_u16(run, i), _f32, _u8, _i8              one of those behind `run`, or of those
  *                                                       behind them
@@ -227,6 +228,14 @@ static __device__ __forceinline__ void igrt_eight_to(uint16_t *to, uint16_t x0, 
 {
     *(uint4 *)to = make_uint4(x0 | (uint32_t)x1 << 16, x2 | (uint32_t)x3 << 16,
                               x4 | (uint32_t)x5 << 16, x6 | (uint32_t)x7 << 16);
+}
+
+static __device__ __forceinline__ void igrt_bytes_to(uint8_t *to, uint8_t x0, uint8_t x1,
+                                                     uint8_t x2, uint8_t x3, uint8_t x4, uint8_t x5,
+                                                     uint8_t x6, uint8_t x7)
+{
+    *(uint2 *)to = make_uint2(x0 | (uint32_t)x1 << 8 | (uint32_t)x2 << 16 | (uint32_t)x3 << 24,
+                              x4 | (uint32_t)x5 << 8 | (uint32_t)x6 << 16 | (uint32_t)x7 << 24);
 }
 
 static __device__ __forceinline__ void igrt_pairs_to(uint16_t *to, uint32_t x0, uint32_t x1,

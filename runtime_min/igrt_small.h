@@ -76,15 +76,30 @@ IGRT_INLINE float igrt_fnuz_value(uint8_t c, int mbits, int bias)
 /* f8e4m3fn -> f32: exact. 1.4.3, bias 7, no infinity, NaN is S.1111.111. */
 IGRT_INLINE float igrt_f8e4m3fn_to_f32(uint8_t c)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    float x;
+    asm("{ .reg .b32 two; .reg .b16 low, high; cvt.rn.f16x2.e4m3x2 two, %1; mov.b32 {low, high}, "
+        "two; cvt.f32.f16 %0, low; }"
+        : "=f"(x)
+        : "h"((uint16_t)c));
+    return x;
+#else
     const uint32_t sign = (uint32_t)(c & 0x80u) << 24;
     if ((c & 0x7fu) == 0x7fu)
         return igrt_bits_f32(sign | 0x7fc00000u);
     return igrt_bits_f32(sign | igrt_f32_bits(igrt_small_value(c & 0x7fu, 3, 7)));
+#endif
 }
 
 /* f32 -> f8e4m3fn: nearest even; beyond 448 and infinity: 448 if saturate, else NaN; sign kept. */
 IGRT_INLINE uint8_t igrt_f32_to_f8e4m3fn(float x, int saturate)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t two;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(two) : "f"(0.0f), "f"(x));
+    if (saturate) /* NaN has no sign there */
+        return (uint8_t)((two & 0x7fu) | (igrt_f32_bits(x) >> 24 & 0x80u));
+#endif
     return igrt_small_signed(x, saturate, 3, 7, 0x7eu, 0x7fu, 0x7fu);
 }
 

@@ -63,7 +63,9 @@ const char *render_run_word(ingot_dtype d)
     case INGOT_F32: return "f32";
     case INGOT_F16:
     case INGOT_BF16: return "u16";
-    case INGOT_U8: return "u8";
+    case INGOT_U8:
+    case INGOT_F8E4M3FN:
+    case INGOT_F8E5M2: return "u8";
     case INGOT_I8: return "i8";
     default: return NULL;
     }

@@ -21,7 +21,7 @@
 #include "language_c.h"
 #include "render.h"
 
-enum { RUN = 16, MOST_STORES = 128 };
+enum { RUN = 16, EIGHT = 8, MOST_STORES = 128 };
 
 /* Where an access lies: `at` elements behind what is a multiple of 16 bytes; NULL: that is not
  * known. */
@@ -40,9 +40,17 @@ static Node *run_base(Render *r, Node *at, int elements, int64_t *behind)
     return base;
 }
 
-/* How many elements of its type a run has; 0: it has none. */
+static bool is_f8(const Node *n)
+{
+    return n->dtype == INGOT_F8E4M3FN || n->dtype == INGOT_F8E5M2;
+}
+
+/* How many elements of its type a run has; 0: it has none. Of f8 what is made of a run of 2 bytes
+ * is stored at once. */
 static int elements_of(const Node *n)
 {
+    if (n->op == OP_STORE && is_f8(n))
+        return EIGHT;
     const bool has = n->dtype == INGOT_F16 || n->dtype == INGOT_BF16 || n->dtype == INGOT_F32;
     return has ? RUN / dtype_info[n->dtype].bytes : 0;
 }
@@ -265,11 +273,12 @@ static void store_run(Render *r, const Run *run, int depth)
     render_indent(r, depth);
     if (!given)
         render_then(r, run->gate, depth);
-    bool rounded = true;
-    for (int i = 0; i < run->n; i++)
+    bool rounded = !is_f8(first);
+    for (int i = 0; i < run->n && rounded; i++)
         rounded &= render_rounded_here(r, run->access[i]) != NULL;
     sb_printf(r->sb, "igrt_%s_to(a%lld + ",
               first->dtype == INGOT_F32 ? "four"
+              : is_f8(first)            ? "bytes"
               : rounded                 ? "pairs"
                                         : "eight",
               (long long)run->buffer->arg.i);

@@ -34,11 +34,14 @@ typedef struct {
     Node *q, *scale; /* f8e4m3fn; f32, of size 1 along the last axis */
 } F8Rows;
 
-/* stored: q is computed at run time. All that is said of a scale stands inside of its maximum: so
- * the row has one number, which the kernel that rounds the row stores beside it. */
+/* stored: q is computed at run time, of x as bf16 has it: a kernel that computes x for nobody else
+ * stores 2 bytes of it, whatever its range. All that is said of a scale stands inside of its
+ * maximum: so the row has one number, which the kernel that rounds the row stores beside it. */
 static F8Rows rows_of(Context *c, Node *x, bool stored)
 {
     const int last = x->rank - 1;
+    if (stored)
+        x = ops_widen(c, ingot_cast(c, x, INGOT_BF16));
     Node *size = ingot_max_c(c, ingot_mul_c(c, ingot_abs(c, x), 1 / most_f8), least_scale),
          *scale = ingot_reduce(c, INGOT_REDUCE_MAX, size, 1u << last, true),
          *per = ingot_div(c, ingot_like(c, scale, 1), scale),
@@ -46,12 +49,21 @@ static F8Rows rows_of(Context *c, Node *x, bool stored)
     return (F8Rows){stored ? ingot_contiguous(c, q) : q, scale};
 }
 
+/* x, as it is read from its rows of f8. What leaves rows as they are comes behind that: so a norm's
+ * kernel rounds its rows itself. */
 static Node *as_f8(Context *c, Node *x, bool stored)
 {
+    Node *base = x, *dims[INGOT_MAX_RANK];
     if (is_of_f8(x, DEEP))
         return x;
-    const F8Rows rows = rows_of(c, x, stored);
-    return ingot_mul(c, ingot_cast(c, rows.q, INGOT_F32), rows.scale);
+    while (stored && base->op == OP_RESHAPE && base->src[0]->rank &&
+           base->src[0]->shape[base->src[0]->rank - 1] == base->shape[base->rank - 1])
+        base = base->src[0];
+    const F8Rows rows = rows_of(c, base, stored);
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = i + 1 < x->rank ? x->shape[i] : idx(c, 1);
+    Node *q = ingot_reshape(c, rows.q, x->rank, x->shape);
+    return ingot_mul(c, ingot_cast(c, q, INGOT_F32), ingot_reshape(c, rows.scale, x->rank, dims));
 }
 
 /* Weights of few bits stay as they are. */

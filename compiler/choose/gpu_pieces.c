@@ -31,6 +31,11 @@ static bool lies_in_pieces(const Nest *n, const View *v, Node *range, int64_t ru
     return good;
 }
 
+static bool is_f8(const Node *n)
+{
+    return n->dtype == INGOT_F8E4M3FN || n->dtype == INGOT_F8E5M2;
+}
+
 /* And all that is written, but for what a row has one of? */
 static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *bytes)
 {
@@ -40,7 +45,9 @@ static bool stored_in_pieces(const Nest *n, const View *v, Node *range, int *byt
         const int size = dtype_info[v->store[i]->src[2]->dtype].bytes;
         if (access_move(n->k->c, v->store[i], range).kind == MOVE_NONE)
             continue;
-        *bytes = size < *bytes ? size : *bytes;
+        /* of f8 as many elements as of what has 2 bytes (render_runs.c) */
+        const int whole = is_f8(v->store[i]->src[2]) ? 2 : size;
+        *bytes = whole < *bytes ? whole : *bytes;
         good = access_stride(n->k, v->store[i], range, &stride) && stride == 1;
     }
     return good;

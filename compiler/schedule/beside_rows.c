@@ -41,7 +41,7 @@ bool is_made_by_row(Sched *s, Node *v, Node *const *uses)
     const ValueChoice *given = value_given(s->plan, v);
     const bool rows = s->target->gpu && s->target->machine.units && s->fuse_rows &&
                       v->op == OP_REDUCE && dtype_is_float(v->dtype) && axes &&
-                      node_elements(v) >= s->target->machine.processors;
+                      2 * node_elements(v) >= s->target->machine.processors;
     MadeOfOne m = {.node = {v}, .n = 1};
     if (!rows || info_of(s, v)->root || (given && given->stored))
         return false;

@@ -392,7 +392,8 @@ static void analyse(Sched *s, Node *n)
         if (n->op == OP_GATHER && j > 0)
             cost += index_cost(s, n->src[j]);
         /* another kernel than the one that goes along its row reads it from memory */
-        const bool of_row = f->of_row && n->op == OP_EXPAND && expanded_axes(n) != f->pending;
+        const bool of_row = f->of_row && (n->op == OP_RESHAPE ||
+                                          (n->op == OP_EXPAND && expanded_axes(n) != f->pending));
         if (f->stored || of_row || is_leaf(s, n->src[j])) {
             loads += n->src[j]->op != OP_CONST && n->src[j]->op != OP_IOTA;
             continue;

@@ -66,7 +66,8 @@ static bool jumps(const Node *n)
     if (!x || !dtype_is_float(x->dtype))
         return false;
     switch (n->op) {
-    case OP_CAST: return !dtype_is_float(n->dtype);
+    case OP_CAST: /* a step of f8 is large */
+        return !dtype_is_float(n->dtype) || dtype_info[n->dtype].bytes == 1;
     case OP_FLOOR:
     case OP_CEIL:
     case OP_TRUNC:
