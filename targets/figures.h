@@ -66,6 +66,9 @@
                      .alone = 90,                                                                  \
                      .rate = 1420,                                                                 \
                      .begin = 2600,                                                                \
+                     .made_overlapped = 26,                                                        \
+                     .rate_overlapped = 2048,                                                      \
+                     .next = 1100,                                                                 \
                      .join = 170,                                                                  \
                      .registers = 72},                                                             \
     .processors = 132, .close = 126, .cluster = 8, .quarters = 4, .warp = 32, .file = 65536,       \

@@ -36,7 +36,7 @@ SHUFFLE = "".join(
     f"{t} __attribute__((overloadable)) sub_group_shuffle_xor({t}, uint);\n"
     for t in ("int", "float")
 )  # newer than some clangs
-ALONE = ("igrt_run.h", "igrt_bulk.h", "igrt_image.h", "igrt_mma.h", "igrt_wgmma.h")
+ALONE = ("igrt_run.h", "igrt_bulk.h", "igrt_image.h", "igrt_mma.h", "igrt_wgmma.h", "igrt_turns.h")
 COMMON = ("igrt_bits.h", "igrt_num.h", "igrt_small.h")
 OTHER = {"nan"}  # takes an integer in OpenCL C
 

@@ -448,6 +448,7 @@ static void put_statement(Printer *p, const Linear *l, const Stmt *s)
     case STMT_DONE:
     case STMT_SCALE:
     case STMT_RELEASE: put_token(p, s); break;
+    case STMT_OVERLAP: break;
     }
     sb_puts(p->sb, "\n");
 }

@@ -69,6 +69,7 @@ typedef enum {
     NEED_IMAGE = 1 << 21,    /* igrt_image.h */
     NEED_BULK = 1 << 22,     /* igrt_bulk.h */
     NEED_TABLE = 1 << 23,    /* igrt_table.h */
+    NEED_TURNS = 1 << 24,    /* igrt_turns.h */
 } Need;
 
 /* ---- render.c ----------------------------------------------------------------------------- */

@@ -344,7 +344,8 @@ void c_file(StrBuf *sb, const Target *t, unsigned needs, const char *kernels)
         const char *file;
     } header[] = {{NEED_ACROSS, "igrt_across.h"}, {NEED_RUN, "igrt_run.h"},
                   {NEED_BULK, "igrt_bulk.h"},     {NEED_IMAGE, "igrt_image.h"},
-                  {NEED_MMA, "igrt_mma.h"},       {NEED_WGMMA, "igrt_wgmma.h"}};
+                  {NEED_MMA, "igrt_mma.h"},       {NEED_WGMMA, "igrt_wgmma.h"},
+                  {NEED_TURNS, "igrt_turns.h"}};
     (void)kernels;
     sb_puts(sb, t->language->c->pragma);
     sb_puts(sb, t->features ? t->features : "");

@@ -163,6 +163,11 @@ static void declare_value(Render *r, const char *pattern, Node *n, char letter, 
     parts_end(r, &p, pattern);
 }
 
+void render_variable(Render *r, Node *n, int number)
+{
+    declare_value(r, r->lang->variable, n, 'v', number);
+}
+
 static void name_value(Render *r, Node *n, int depth)
 {
     struct Seen s = {n->id, depth};
@@ -396,7 +401,8 @@ void render_statement(Render *r, const Stmt *s)
     case STMT_FILLED:
     case STMT_RELEASE:
     case STMT_DONE:
-    case STMT_SCALE: break; /* render_token() */
+    case STMT_SCALE:
+    case STMT_OVERLAP: break; /* render_token() */
     case STMT_DEPEND:
         sb_printf(r->sb, "%s\n", order);
         render_masked_group(r, s);
@@ -564,8 +570,8 @@ static void statements(Render *r, const Tile *tile)
     map_free(&r->chains);
     r->seen = NULL;
     r->nseen = 0;
-    const bool stays = tile->stay > 0;
-    if (stays)
+    render_overlap(r);
+    if (tile->stay)
         render_stay(r);
     else if (tile->items && r->l.items)
         render_group_item(r, r->group ? r->group : r->lang->group, r->lang->item, 0);
@@ -631,7 +637,7 @@ static void statements(Render *r, const Tile *tile)
     }
     if (tile->tc)
         render_tc_end(r);
-    put(r, stays ? "    }\n" : "");
+    render_stay_end(r);
 }
 
 /* What was counted: which numbers get names in all lanes, const igrt_f32x16 v3 =

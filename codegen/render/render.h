@@ -57,6 +57,13 @@ struct Render {
     Node **
         added; /* by id of a sum of dots: what alone reads it, a sum with something else, or NULL */
     bool *begun; /* by id of the latter: the accumulator begins with what is added, so it is that */
+    /* what an iteration of overlapped blocks leaves to the next one, the N of the names vN that it
+     * has there, and of its own meanwhile */
+    struct Overlapped {
+        Node *value;
+        int number, own;
+    } * overlapped;
+    int noverlapped;
     bool *near; /* by id of a tanh(x): of all that it becomes a part of it is one beside a number */
     int contracts; /* render_muladd_near(): 1, -1: not, 0: nobody asked */
     Map chains; /* render_pairs.c: by id + 1 of a sum of dots, the PairSum that was written of it */
@@ -128,6 +135,7 @@ static inline bool is_four(Render *r, Node *n)
 }
 
 void render_begin_value(Render *, const Stmt *);
+void render_variable(Render *, Node *, int number); /* "float v3" */
 /* What masks choose of a block, where they do not leave all of it: how many statements; 0: they are
  * none. */
 int render_masks(Render *, const Stmt *, int left);
@@ -139,9 +147,36 @@ void render_group_item(Render *, const char *group, const char *item, int depth)
 /* render_stay.c: the statements of groups that stay, in the loops over their blocks; and where such
  * a loop begins. */
 void render_stay(Render *);
+void render_stay_end(Render *);
+/* Rows of attention, whose loops are of any length: tokens count the iterations of all blocks, and
+ * the number of a place is that of such a count. Queries have tokens of their own. */
+static inline bool render_rows_stay(const Tile *t)
+{
+    return t->stay && t->along;
+}
+void render_rows_token(Render *, const char *what, bool next);
+bool render_place_of_rows(Render *, Node *mod); /* it is written: (r1_o + turn) % 3 */
+/* Of several warpgroups whose blocks of attention overlap, and who ask for products in turn. */
+void render_turns_of_blocks(Render *, const char *what, int depth);
 void render_blocks(Render *, int depth);
 /* Where a block's part of a place begins, if blocks have some of them: turn % 4 * 8192 + */
 void render_place_of_block(Render *, int64_t place);
+/* render_overlap.c: the statements of blocks that overlap; and what is said between them. */
+typedef enum {
+    OVERLAP_HOLD,    /* names of what is kept */
+    OVERLAP_KEEP,    /* it is kept */
+    OVERLAP_TURN,    /* a warpgroup waits for its turn to ask for products */
+    OVERLAP_NEXT,    /* scores are asked for; products of what is kept follow */
+    OVERLAP_SCORES,  /* and are asked for; scores (node) are there */
+    OVERLAP_RESULTS, /* results (node) are there, and the places are free */
+    OVERLAP_LAST,    /* products of what is kept follow, the last ones */
+    OVERLAP_WHOLE,   /* results (node) are whole */
+    OVERLAP_ASKED,   /* of groups that stay: queries are free where it was the last block */
+    OVERLAP_READ,    /* queries are free */
+    OVERLAP_TURNED   /* the next block of rows has places behind those of this one */
+} OverlapPart;
+void render_overlap(Render *);
+void render_overlap_part(Render *, const Stmt *);
 /* Do the first products of a sum take what they find for zero? */
 bool render_begins_products(const Render *, const Node *sum);
 static inline bool is_named(Render *r, Node *n)

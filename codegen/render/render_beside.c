@@ -68,10 +68,10 @@ static int row_of(int i)
 static bool are_rows(const Render *r, Node *const at[ROWS_OF_STORES])
 {
     Context *c = r->k->c;
-    Node *lane = lane_of(r);
-    if (!lane)
+    Node *lane = lane_of(r), *quad = r->l.tile->quad;
+    if (!lane && !quad)
         return false;
-    Node *own = idx_mul(c, idx_mod(c, lane, idx(c, 4)), idx(c, 2));
+    Node *own = idx_mul(c, quad ? quad : idx_mod(c, lane, idx(c, 4)), idx(c, 2));
     for (int i = 0; i < ROWS_OF_STORES; i++) {
         Node *first = i < 4 ? at[i / 2 * 2] : at[2 * row_of(i)];
         if (!idx_is(idx_sub(c, at[i], first), i / 4 * 8 + i % 2))

@@ -233,6 +233,8 @@ static void index_op(Render *r, Node *n)
     }
     case OP_FLOORDIV:
     case OP_MOD:
+        if (n->op == OP_MOD && render_place_of_rows(r, n))
+            return;
         if (natural)
             infix(r, n, n->op == OP_MOD ? "%" : "/");
         else

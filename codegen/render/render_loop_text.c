@@ -40,8 +40,11 @@ static void once(Render *r, const Stmt *s)
 static void unroll(Render *r, Node *n, int depth)
 {
     bool rolled;
-    if (r->l.tile->tc && tc_adds(r->l.tile->tc) &&
-        n == r->l.tile->ahead_of) { /* where places lie is known then */
+    if (tile_rows_in_place(r->l.tile) && n == r->l.tile->along) { /* a block is long: 11 KB */
+        sb_printf(r->sb, "%s 1\n", r->lang->unroll);
+        render_indent(r, depth);
+    } else if (r->l.tile->tc && tc_adds(r->l.tile->tc) &&
+               n == r->l.tile->ahead_of) { /* where places lie is known then */
         sb_printf(r->sb, "%s %d\n", r->lang->unroll, render_turns(r->l.tile));
         render_indent(r, depth);
     } else if (render_is_short(r, n, &rolled)) { /* so loads of several terms are under way */

@@ -67,6 +67,11 @@ void render_tc_begin(Render *r)
         sb_printf(r->sb, "igrt_tokens_begin(a%d, %d, %d", t->tokens, t->depth,
                   t->items / t->tc->lanes);
         put(r, t->along || t->stay ? ", 1);\n" : ");\n");
+        if (!render_rows_stay(t))
+            return;
+        render_indent(r, 0);
+        sb_printf(r->sb, "igrt_tokens_begin(a%d + %d, 1, %d);\n", t->tokens, 2 * t->depth + 1,
+                  t->items / t->tc->lanes);
         return;
     }
     const int term = dtype_info[t->tc->a].bytes;
@@ -321,13 +326,17 @@ static int64_t box_bytes(const Render *r, bool once)
 static void token(Render *r, const char *what, Node *iteration, bool waits)
 {
     const Tile *t = r->l.tile;
+    if (!iteration && render_rows_stay(t)) {
+        render_rows_token(r, what, false);
+        return;
+    }
     if (!iteration) {
         sb_printf(r->sb, "igrt_%s_once(a%d, %d", what, t->tokens, t->depth);
         return;
     }
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
-    const bool counts = t->stay && (waits || tile_has_some_places(t));
+    const bool counts = t->stay && (waits || t->along || tile_has_some_places(t));
     sb_printf(r->sb, "%s, %d", counts ? " + turn" : "", t->depth);
 }
 
@@ -338,6 +347,7 @@ static void free_token(Render *r, const char *what, Node *iteration)
     const Tile *t = r->l.tile;
     sb_printf(r->sb, "igrt_%s(a%d, ", what, t->tokens);
     render_expr(r, iteration);
+    put(r, render_rows_stay(t) ? " + turn" : "");
     sb_printf(r->sb, ", %d%s", t->depth, t->stay && tile_has_some_places(t) ? ", turn" : "");
 }
 
@@ -414,6 +424,126 @@ static void rows_done(Render *r, const Stmt *s)
             continue;
         render_indent(r, s->depth);
         done_for_good(r, sum->node);
+    }
+}
+
+/* What is kept has names of its own where products of it are asked for. */
+static void names_of_kept(Render *r, bool kept)
+{
+    for (int i = 0; i < r->noverlapped; i++) {
+        struct Overlapped *o = &r->overlapped[i];
+        int *number = &r->number[o->value->id];
+        if (kept)
+            o->own = *number;
+        *number = kept ? o->number : o->own;
+    }
+}
+
+/* All products but those of the last groups are done. */
+static void products_until(Render *r, const Stmt *s, int groups)
+{
+    put(r, "igrt_wgmma_until");
+    fixed(r, "%d", groups);
+    sb_printf(r->sb, "(&s%d, a%d + %d);\n", r->number[s->node->id], r->l.tile->tokens,
+              2 * r->l.tile->depth);
+}
+
+/* Of several warpgroups, whose turn it is to ask for products. */
+static bool turns(Render *r, const char *what, bool groups)
+{
+    const int n = r->l.tile->items / r->l.tile->tc->lanes;
+    if (n < 2 || !r->noverlapped)
+        return false;
+    sb_printf(r->sb, "igrt_%s(", what);
+    if (groups)
+        sb_printf(r->sb, "%d", n);
+    put(r, ");\n");
+    return true;
+}
+
+static void turn_line(Render *r, const char *what, bool groups, int depth)
+{
+    if (turns(r, what, groups))
+        render_indent(r, depth);
+}
+
+void render_turns_of_blocks(Render *r, const char *what, int depth)
+{
+    if (!r->noverlapped)
+        return;
+    render_indent(r, depth);
+    turns(r, what, true);
+}
+
+/* Rows of groups that stay: queries have been read, in a block's last iteration (and in others they
+ * will be again), or behind all of them; and what has been a block's number of iterations. */
+static void rows_are_read(Render *r, OverlapPart part)
+{
+    const Tile *t = r->l.tile;
+    if (part == OVERLAP_TURNED) {
+        put(r, "turn += ");
+        render_bare(r, t->ahead_of->src[0]);
+        put(r, ";\n");
+        return;
+    }
+    if (part == OVERLAP_ASKED) {
+        put(r, "if (");
+        render_expr(r, t->along);
+        put(r, " + 1 == ");
+        render_expr(r, t->ahead_of->src[0]);
+        put(r, ")\n");
+        render_indent(r, r->depth + 1);
+    }
+    render_rows_token(r, "free", true);
+    put(r, ");\n");
+}
+
+void render_overlap_part(Render *r, const Stmt *s)
+{
+    const OverlapPart part = (OverlapPart)s->count;
+    const bool stays = r->l.tile->stay > 0;
+    if (part >= OVERLAP_ASKED) {
+        rows_are_read(r, part);
+        return;
+    }
+    if (part == OVERLAP_HOLD && !stays)
+        turn_line(r, "turns_begin", true, s->depth);
+    if (part == OVERLAP_TURN) {
+        turn_line(r, "turn_take", false, s->depth);
+        put(r, "igrt_wgmma_fence();\n");
+    }
+    if (part == OVERLAP_LAST && !stays)
+        turn_line(r, "turns_end", true, s->depth);
+    for (int i = 0; i < r->noverlapped && part <= OVERLAP_KEEP; i++) {
+        struct Overlapped *o = &r->overlapped[i];
+        if (i)
+            render_indent(r, s->depth);
+        if (part == OVERLAP_KEEP) {
+            sb_printf(r->sb, "v%d = v%d;\n", o->number, r->number[o->value->id]);
+            continue;
+        }
+        render_variable(r, o->value, o->number = r->nvalue++);
+        put(r, ";\n");
+    }
+    if (part == OVERLAP_NEXT || part == OVERLAP_SCORES || part == OVERLAP_WHOLE) {
+        put(r, "igrt_wgmma_commit();\n");
+        render_indent(r, s->depth);
+    }
+    if (part == OVERLAP_SCORES)
+        turn_line(r, "turn_pass", true, s->depth);
+    if (part == OVERLAP_NEXT || part == OVERLAP_LAST) {
+        put(r, "igrt_wgmma_fence();\n");
+        names_of_kept(r, true);
+    }
+    if (part == OVERLAP_SCORES || part == OVERLAP_WHOLE)
+        names_of_kept(r, false);
+    if (part >= OVERLAP_SCORES && part != OVERLAP_LAST)
+        products_until(r, s, part == OVERLAP_SCORES);
+    if (part == OVERLAP_RESULTS || (part == OVERLAP_WHOLE && stays)) {
+        render_indent(r, s->depth);
+        free_token(r, "free",
+                   part == OVERLAP_RESULTS ? r->l.tile->along : r->l.tile->ahead_of->src[0]);
+        put(r, ");\n");
     }
 }
 
@@ -536,8 +666,10 @@ void render_loader_end(Render *r, int depth)
     put(r, "igrt_take_registers");
     fixed(r, "%d", tc_registers(t->items / t->tc->lanes));
     put(r, "();\n");
-    if (t->stay)
-        render_blocks(r, depth);
+    if (!t->stay)
+        return;
+    render_turns_of_blocks(r, "turns_begin", depth);
+    render_blocks(r, depth);
 }
 
 /* What the two sides say to each other; false: it is another statement. */
@@ -551,6 +683,7 @@ bool render_token(Render *r, const Stmt *s)
         return true;
     case STMT_DONE: rows_done(r, s); return true;
     case STMT_SCALE: scale_lines(r, s->node); return true;
+    case STMT_OVERLAP: render_overlap_part(r, s); return true;
     case STMT_FILLED: token(r, "filled", s->node, true); break;
     case STMT_RELEASE:
         if (!s->node) {

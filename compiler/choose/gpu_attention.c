@@ -90,6 +90,7 @@ static const char *name_of(const Nest *n, Node *range)
 
 enum {
     STAGES = 2,     /* of what a block reads */
+    OVERLAPPED = 3, /* the same where blocks overlap */
     FEW_STAGES = 6, /* the same of few rows, at most: memory decides, so turns are short, and as
                      * many of them are under way as there is room for */
     EIGHT = 8,      /* keys that figures count at once */
@@ -109,8 +110,9 @@ typedef struct {
 typedef struct {
     int64_t rows, along, terms, columns, others;
     int64_t first, slope;
-    int64_t sums; /* that rows are made of */
-    bool again;   /* what the rows are multiplied by is what they are made of */
+    int64_t sums;  /* that rows are made of */
+    bool again;    /* what the rows are multiplied by is what they are made of */
+    bool overlaps; /* a block's results may come with the next one's scores (render_overlap.c) */
 } RowsExtents;
 
 /* How much of a row each of so many warps has. */
@@ -225,9 +227,10 @@ static bool few_parts(Nest *n, const Attention *at, const RowsSize *s, const cha
  * beginnings.  Groups begin in the order of their numbers, or in the opposite one
  * (render_last_first()), so blocks of rows are outside of heads: then the shortest come last, of
  * all of these.
- * What heads share stays in L2 from one block of rows to the next, or they are outside. */
+ * What heads share stays in L2 from one block of rows to the next, or they are outside; but groups
+ * that stay all have as much to do only if the blocks of each round are of a length. */
 static bool order_groups(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
-                         const Tc *u, const char *blocks)
+                         const Tc *u, const char *blocks, bool stays)
 {
     const char *inner = "", *outer = "";
     double bytes = (double)(e->along * (e->terms + e->columns) * dtype_info[u->a].bytes);
@@ -238,7 +241,8 @@ static bool order_groups(Nest *n, const View *v, const Attention *at, const Rows
             continue;
         if (depends_on(at->value, v->range[i]))
             bytes *= (double)mma_most(v->range[i]);
-        const char **const to = 2 * bytes > n->target->machine.level[0].bytes ? &outer : &inner;
+        const bool near = stays || 2 * bytes <= n->target->machine.level[0].bytes;
+        const char **const to = near ? &inner : &outer;
         *to =
             arena_printf(n->arena, to == &inner ? " %s%s" : "%s %s", name_of(n, v->range[i]), *to);
     }
@@ -273,10 +277,10 @@ static bool values_again(const Kernel *k, const Attention *at)
  * them. */
 static bool bind_rows(Nest *n, const View *v, const Attention *at, const RowsExtents *e,
                       const char *blocks, const char *warp, const char *const *part, int stages,
-                      bool again)
+                      bool again, bool stays)
 {
     const char *grid = blocks;
-    bool good = part || order_groups(n, v, at, e, n->inner, blocks);
+    bool good = part || order_groups(n, v, at, e, n->inner, blocks, stays);
     for (int i = 0; i < v->nrange && good; i++) {
         if (v->range[i] == at->rows || v->range[i] == at->columns || range_extent(v->range[i]) == 1)
             continue;
@@ -333,7 +337,7 @@ static bool rows_opts(Nest *n, const View *v, const Attention *at, const Tc *u,
                      s->ranks  ? (int)s->stages
                      : s->each ? STAGES
                                : 0,
-                     false);
+                     false, false);
 }
 
 static int64_t blocks_bytes(const RowsExtents *e, const Tc *u, const RowsSize *s)
@@ -399,11 +403,12 @@ static bool choose_blocks(const RowsExtents *e, const Tc *u, const Target *t, Ro
 
 /* ---- by warpgroups, operands in places that boxes fill --------------------------------------- */
 
-/* s.blocks: warpgroups; units of both products */
+/* s.blocks: warpgroups; units of both products; do groups stay, as many as there are processors? */
 typedef struct {
     RowsSize s;
     const Tc *inner, *outer;
     double cycles;
+    bool stays;
 } GroupRows;
 
 /* Sums of an item: of both products, and the row again, packed; and what is made of several sums
@@ -428,7 +433,7 @@ static int64_t group_bytes(const RowsExtents *e, const GroupRows *g)
 {
     const int64_t terms = group_terms(e, g->inner), columns = group_again(e, g) ? 0 : g->outer->n;
     return (g->s.blocks * g->inner->m * terms * e->sums +
-            STAGES * g->s.each * (terms * e->sums + columns)) *
+            g->s.stages * g->s.each * (terms * e->sums + columns)) *
                dtype_info[g->inner->a].bytes +
            TC_TOKENS;
 }
@@ -463,8 +468,9 @@ static double blocks_along(const RowsExtents *e, int64_t rows, int64_t each, dou
 /* Cycles of rows in blocks by warpgroups.  Each multiplies, and waits for what is made of its block
  * before it multiplies again; of all that a processor has, products and instructions add up. Groups
  * beside each other begin at once.  Of rows that a mask ends the longest groups come first, so none
- * is waited for at the end unless it takes longer than all that a processor has.  Measured on an
- * H200 (causal, 64 and 128 terms, 2,048 to 8,192 keys, one to three warpgroups). */
+ * is waited for at the end unless it takes longer than all that a processor has.  Where blocks
+ * overlap, a processor has one group, whose loader has as many registers as a warpgroup.  Measured
+ * on an H200 (causal, 64 and 128 terms, 2,048 to 8,192 keys, one to three warpgroups). */
 static double group_cycles(const RowsExtents *e, const GroupRows *g, const Target *t)
 {
     const Machine *m = &t->machine;
@@ -473,18 +479,23 @@ static double group_cycles(const RowsExtents *e, const GroupRows *g, const Targe
     const double groups = (double)(e->others * ceil_div(e->rows, rows));
     const double warps = (double)(g->s.blocks * g->inner->lanes / m->warp) + 1;
     const double registers = (double)(group_sums(e, g) + tc_beside(g->inner)) * m->warp * warps;
-    const double room = fmax(
-        1, fmin(floor((double)m->shared / (double)group_bytes(e, g)), floor(m->file / registers)));
+    const bool overlap = g->s.stages == OVERLAPPED;
+    const double room = overlap ? 1
+                                : fmax(1, fmin(floor((double)m->shared / (double)group_bytes(e, g)),
+                                               floor(m->file / registers)));
     const double beside = fmin(room, ceil(groups / m->processors));
     const double terms = (double)(group_terms(e, g->inner) * e->sums + g->outer->n);
     const double moved = group_again(e, g) ? terms - (double)g->outer->n : terms;
-    const double unit = (double)(g->inner->m * g->s.each) * terms / w->rate;
+    const double rate = overlap ? w->rate_overlapped : w->rate;
+    const double unit = (double)(g->inner->m * g->s.each) * terms / rate;
     const double eights = (double)g->s.each / EIGHT;
     const double copied = (double)(g->s.each * dtype_info[g->inner->a].bytes) * moved;
-    const double all = beside * (double)g->s.blocks * (unit + eights * w->made);
+    const double made = eights * (overlap ? w->made_overlapped : w->made);
+    const double all = beside * (double)g->s.blocks * (unit + made);
     const double alone = unit + eights * w->alone;
     const double block = fmax(beside * copied / w->flow, fmax(all, alone)) + beside * w->join;
-    const double begin = m->group_products.fill + (double)g->s.blocks * w->begin;
+    const double begin = g->stays ? (double)g->s.blocks * w->next
+                                  : m->group_products.fill + (double)g->s.blocks * w->begin;
     const double turns = groups / (m->processors * beside);
     double most;
     const double mean = blocks_along(e, rows, g->s.each, &most);
@@ -503,17 +514,26 @@ static const Tc *group_unit(const Target *t, const Tc *like, int64_t columns)
     return best;
 }
 
+/* Blocks overlap where several warpgroups take turns: alone, or all at once, they take longer than
+ * if no blocks overlap. */
+static bool groups_overlap(const RowsExtents *e, const GroupRows *g)
+{
+    return e->overlaps && g->s.stages == OVERLAPPED && g->s.blocks > 1;
+}
+
 static bool choose_groups(const RowsExtents *e, const Tc *like, const Target *t, GroupRows *best)
 {
     enum { MOST_GROUPS = 3 };
     const Tc *outer = group_unit(t, like, e->columns);
     best->cycles = INFINITY;
     for (const Tc *u = NULL; outer && (u = tc_next(&t->machine, u));)
-        for (int64_t groups = 1; groups <= MOST_GROUPS; groups++) {
-            GroupRows g = {{groups, 1, u->n, 0, 0}, u, outer, 0};
-            if (!tc_in_place(u) || !tc_alike(u, outer) || u->n > 2 * u->m ||
-                !group_fits(e, &g, &t->machine))
+        for (int64_t i = 0; i < 2 * MOST_GROUPS; i++) {
+            GroupRows g = {{i / 2 + 1, 1, u->n, 0, STAGES + i % 2}, u, outer, 0, false};
+            if ((g.s.stages == OVERLAPPED && !groups_overlap(e, &g)) || !tc_in_place(u) ||
+                !tc_alike(u, outer) || u->n > 2 * u->m || !group_fits(e, &g, &t->machine))
                 continue;
+            g.stays = g.s.stages == OVERLAPPED &&
+                      e->others * ceil_div(e->rows, g.s.blocks * u->m) > t->machine.processors;
             g.cycles = group_cycles(e, &g, t);
             if (g.cycles < best->cycles)
                 *best = g;
@@ -549,8 +569,21 @@ static bool group_opts(Nest *n, const View *v, const Attention *at, const RowsEx
                                      mma_part(n, name_of(n, at->row), "i"), terms);
     const char *outer = arena_printf(n->arena, "%s (%s; %s; %s)", g->outer->name, rows, columns,
                                      mma_part(n, name_of(n, at->along), "i"));
-    return nest_opt(n, OPT_TC, inner, 0) && nest_opt(n, OPT_TC, outer, 0) &&
-           bind_rows(n, v, at, e, blocks, warp, NULL, STAGES, group_again(e, g));
+    if (!nest_opt(n, OPT_TC, inner, 0) || !nest_opt(n, OPT_TC, outer, 0) ||
+        !bind_rows(n, v, at, e, blocks, warp, NULL, (int)g->s.stages, group_again(e, g), g->stays))
+        return false;
+    const char *all = arena_printf(n->arena, "%d", n->target->machine.processors);
+    return !g->stays || (nest_opt(n, OPT_STAY, all, 0) && !nest_check(n));
+}
+
+static bool try_groups(Nest **nest, const View *v, const Attention *at, const RowsExtents *e,
+                       const GroupRows *g)
+{
+    Nest *tried = nest_clone(*nest);
+    const bool good = group_opts(tried, v, at, e, g);
+    nest_free(good ? *nest : tried);
+    *nest = good ? tried : *nest;
+    return good;
 }
 
 /* Of all sizes that a group has room for the one of the fewest cycles. */
@@ -649,7 +682,9 @@ bool choose_rows_opts(Nest **nest)
                      0,
                      0,
                      1 + at.nmore,
-                     values_again((*nest)->k, &at)};
+                     values_again((*nest)->k, &at),
+                     false};
+    e.overlaps = !at.nmore && !e.again && range_extent(at.along) > 0;
     for (int i = 0; i < v.nrange; i++)
         if (v.range[i] != at.columns && v.range[i] != at.rows)
             e.others = sat_mul(e.others, mma_least(v.range[i]));
@@ -669,13 +704,13 @@ bool choose_rows_opts(Nest **nest)
                               choose_size(&e, u, t, &size);
         const double cycles = by_warps && longer ? blocks_cycles(&e, u, &size, t) : INFINITY;
         Nest *tried = nest_clone(*nest);
-        bool good = longer && choose_groups(&e, u, t, &groups) && groups.cycles < cycles &&
-                    group_opts(tried, &v, &at, &e, &groups);
-        if (!good && by_warps) {
-            nest_free(tried);
-            tried = nest_clone(*nest);
-            good = rows_opts(tried, &v, &at, u, &e, &size);
+        bool good = longer && choose_groups(&e, u, t, &groups) && groups.cycles < cycles;
+        if (good && !try_groups(&tried, &v, &at, &e, &groups)) {
+            groups.stays = false;
+            good = try_groups(&tried, &v, &at, &e, &groups);
         }
+        if (!good && by_warps)
+            good = rows_opts(tried, &v, &at, u, &e, &size);
         nest_free(good ? *nest : tried);
         if (!good)
             continue;

@@ -60,6 +60,7 @@ typedef enum {
     STMT_DONE,
     STMT_SCALE, /* node: REDUCE; its lines are scaled (MONOID_SCALED_LINES), and it meets registers
                  * that products read */
+    STMT_OVERLAP, /* what is said where blocks of attention overlap (render_overlap.c) */
     /* node: REDUCE; each group of a cluster has then what all have summed of its share
      * (Tile.share); several follow each other */
     STMT_JOIN,

@@ -63,8 +63,11 @@ typedef struct {
     double made, alone;       /* the same of rows that warpgroups multiply, */
     double rate;              /* products of 16 bits that a processor makes of them in a cycle, */
     double begin;             /* and until each warpgroup has begun and ended */
-    double join;              /* of each part of a row */
-    double registers;         /* of an item: of more of them, others are read anew */
+    /* the same where a block's results come with the next block's scores: what is made, products,
+     * and until each warpgroup has ended a block of rows and begun the next one */
+    double made_overlapped, rate_overlapped, next;
+    double join;      /* of each part of a row */
+    double registers; /* of an item: of more of them, others are read anew */
 } RowProducts;
 
 typedef struct {

@@ -366,18 +366,18 @@ static inline int tile_sums(const Tile *t)
 }
 /* Is the loader a whole warpgroup, which leaves its registers to the others?  Where several
  * warpgroups have more sums than what they are launched with has room for: 192x192, or f32 in three
- * products, of which an item has two sums for each result. Where groups stay, too: what lasts from
- * block to block takes some. */
+ * products, of which an item has two sums for each result. Where groups stay, too, and where blocks
+ * of rows overlap: what lasts from block to block takes some. */
 static inline bool tile_gives_registers(const Tile *t)
 {
     return t->box && t->items > t->tc->lanes &&
-           (tc_rests(t->tc) || t->stay ||
+           (tc_rests(t->tc) || t->stay || (tile_rows_in_place(t) && t->depth > 2) ||
             tile_sums(t) + tc_beside(t->tc) > tc_launched(t->items / t->tc->lanes));
 }
 /* Groups that stay: are the places those of several blocks, one after the other? */
 static inline bool tile_has_some_places(const Tile *t)
 {
-    return t->box && t->ahead_of->src[0]->hi < t->depth;
+    return t->box && !t->along && t->ahead_of->src[0]->hi < t->depth;
 }
 /* Is the loader one of the tile's items?  It waits for nobody where each iteration has a place of
  * its own. */

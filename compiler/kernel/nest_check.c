@@ -149,14 +149,49 @@ static const char *sums_fit(const Nest *n, const Tile *t)
                               t->tc->name, sums, OTHERS, (long long)items, (long long)registers);
 }
 
+/* Is it, or an index that is made of it, the number of a place: that of a block of keys? */
+static bool numbers_place(const Tile *t, const Node *x)
+{
+    if (x->op == OP_MOD && x->src[0] == t->along)
+        return true;
+    for (uint32_t i = 0; i < x->nsrc && x->op != OP_LOAD && x->op != OP_REDUCE; i++)
+        if (numbers_place(t, x->src[i]))
+            return true;
+    return false;
+}
+
+/* Rows of attention: the places of groups that stay are those of all their blocks, so what is
+ * written as a place's number is one (render_stay.c). */
+static const char *rows_may_stay(const Nest *n, const Tile *t)
+{
+    Arena *a = arena_new();
+    const char *why = NULL;
+    int count;
+    Node **order = graph_toposort(a, t->nstore, t->store, &count);
+    if (!tile_rows_in_place(t) || t->ahead_of->src[0]->hi <= t->depth)
+        why = "rows of more blocks than there are places for are wanted";
+    for (int i = 0; i < count && !why; i++) {
+        const Node *x = order[i];
+        const bool place = (x->op == OP_LOAD || x->op == OP_STORE) &&
+                           (x->src[0]->op == OP_AFTER || x->src[0]->arg.i >= n->k->narg);
+        for (uint32_t j = 0; j < x->nsrc && !place && x->dtype != INGOT_INDEX && !why; j++)
+            if (x->src[j]->dtype == INGOT_INDEX && numbers_place(t, x->src[j]))
+                why = "what is read or computed wants the number of a block's place";
+    }
+    arena_free(a);
+    return why;
+}
+
 /* Do groups that stay have whole turns through their places, or whole blocks in them, by loaders of
  * their own? */
 static const char *may_stay(const Nest *n, const Tile *t)
 {
     int64_t steps;
     const char *why = NULL;
-    if (!t->box || t->along || t->cluster || t->tc->products > 1 || t->items <= t->tc->lanes)
+    if (!t->box || t->cluster || t->tc->products > 1 || t->items <= t->tc->lanes)
         why = "sums of one product by several warpgroups that no cluster shares are wanted";
+    else if (t->along)
+        why = rows_may_stay(n, t);
     else if (!idx_value(t->ahead_of->src[0], &steps) || (steps % t->depth && t->depth % steps))
         why = "the loop over terms is no whole turns through its places, and they are not those of "
               "whole loops";

@@ -590,7 +590,8 @@ static void statement(Build *q, const Stmt *s)
         return;
     }
     case STMT_JOIN: join(q, s); return;
-    case STMT_FILL: break; /* passes have taken it */
+    case STMT_FILL: /* passes have taken it */
+    case STMT_OVERLAP: break;
     case STMT_LOADER: loader(q); return;
     case STMT_CLAIM: token(q, DO_CLAIM, n); return;
     case STMT_FILLED: token(q, DO_FILLED, n); return;

@@ -30,8 +30,8 @@ void linear_tell(StrBuf *sb, const Kernel *k, const StmtPlace *s)
         [STMT_PREFETCH] = "prefetch", [STMT_COMMIT] = "commit",   [STMT_WAIT] = "wait",
         [STMT_FILL] = "fill",         [STMT_LOADER] = "loader",   [STMT_CLAIM] = "claim",
         [STMT_FILLED] = "filled",     [STMT_RELEASE] = "release", [STMT_KEEP] = "keep",
-        [STMT_DONE] = "done",         [STMT_SCALE] = "scale",     [STMT_JOIN] = "join",
-        [STMT_DEPEND] = "depend",     [STMT_NEXT] = "next"};
+        [STMT_DONE] = "done",         [STMT_SCALE] = "scale",     [STMT_OVERLAP] = "overlap",
+        [STMT_JOIN] = "join",         [STMT_DEPEND] = "depend",   [STMT_NEXT] = "next"};
     sb_printf(sb, "%s: ", *k->name ? k->name : "a kernel");
     if (!s->stmt) {
         sb_printf(sb, "the work items of loop nest %d", s->tile);

@@ -367,6 +367,39 @@ def no_keys():
     return inputs, nodes, ("y", H, shape), []
 
 
+def more_rows(ingot, work, target):
+    """Attention of a run without keys; and by groups that stay, each of which has several blocks of
+    rows: of different lengths, behind a mask of numbers or one that leaves out beginnings too, with
+    ends that fill no block, scores within bounds."""
+    told = [beside(ingot, work, "none", target, no_keys(), 0, dims=["t=0..700"])]
+    turn = [("Transpose", ["k"], "t", {"perm": [0, 2, 1]})]
+    masked = turn + [
+        ("MatMul", ["x", "t"], "s"),
+        ("Add", ["s", "z"], "a"),
+        ("Softmax", ["a"], "p"),
+        ("MatMul", ["p", "v"], "y"),
+    ]
+    band = np.where(np.tri(640) - np.tri(640, k=-150), 0, -np.inf).astype(np.float16)
+    for name, x, k, more in (
+        ("causal", [1, 2, 704, 64], [1, 1, 704, 64], {"is_causal": 1}),
+        ("capped", [1, 2, 640, 128], [1, 1, 640, 128], {"is_causal": 1, "softcap": 2.0}),
+        ("ends", [4, 300, 64], [4, 650, 64], None),
+        ("band", [2, 640, 64], [2, 640, 64], band),
+    ):
+        inputs = [("x", H, x), ("k", H, k), ("v", H, k)]
+        nodes, weights = masked, []
+        if isinstance(more, dict):
+            nodes = [("Attention", ["x", "k", "v"], "y", more)]
+        elif more is None:
+            inputs.append(("z", H, [x[-2], k[-2]]))
+        else:
+            weights = [("z", more)]
+        made = inputs, nodes, ("y", H, x), weights
+        text = ["igrt_turns_end(", "igrt_turn_take(", ", nth, 1"]
+        told.append(beside(ingot, work, f"stay_{name}", "few_groups", made, 3e-3, text))
+    return told
+
+
 def residuals(dtype, rows, columns, terms=64, more=(), apart=False):
     """A product that a second one is added to, in its memory, whose sum a third one takes and adds
     an operand to; with biases, and a value that is used twice. apart: the first two have no operand

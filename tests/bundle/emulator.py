@@ -51,7 +51,7 @@ try:
         gelu,
         half_lines,
         larger,
-        no_keys,
+        more_rows,
         places,
         programs,
         residuals,
@@ -442,7 +442,7 @@ def attention(ingot, work):
         told.append(beside(ingot, work, name, target, made, 3e-3, text))
     made = ([("x", H, [2, 2, 17, 64]), *made[0][1:]], made[1], ("y", H, [2, 2, 17, 64]), [])
     told.append(beside(ingot, work, "one_block", warps[0], made, 3e-3))
-    told.append(beside(ingot, work, "none", groups[0], no_keys(), 0, dims=["t=0..700"]))
+    told += more_rows(ingot, work, groups[0])
     print(", ".join(errors(told)))
 
 

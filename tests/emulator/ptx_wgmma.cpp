@@ -449,6 +449,13 @@ void meet_at(int barrier, int n)
     meet(now->group->barrier[barrier], n);
 }
 
+void arrive_for(int barrier, int n)
+{
+    if (barrier < 0 || barrier >= BARRIERS)
+        fault("bar.sync: no such barrier");
+    arrive(now->group->barrier[barrier], n);
+}
+
 void end_of_group(const Group &g)
 {
     if (!g.units)

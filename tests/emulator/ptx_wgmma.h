@@ -33,6 +33,7 @@ void box(uint32_t to, const void *map, uint32_t token, const int *place, int ran
 
 void fence_memory();
 void meet_at(int barrier, int items);
+void arrive_for(int barrier, int items); /* and goes on */
 } // namespace gpu
 
 namespace ptx
@@ -75,6 +76,18 @@ static inline void fence_proxy_async_shared__cta(const char *)
 static inline void bar_sync(const char *rest, int barrier)
 {
     gpu::meet_at(barrier, atoi(strchr(rest, ',') + 1));
+}
+static inline void bar_sync(const char *, int barrier, int of)
+{
+    gpu::meet_at(barrier, of);
+}
+static inline void bar_arrive(const char *rest, int barrier)
+{
+    gpu::arrive_for(barrier, atoi(strchr(rest, ',') + 1));
+}
+static inline void bar_arrive(const char *, int barrier, int of)
+{
+    gpu::arrive_for(barrier, of);
 }
 static inline void setmaxnreg_dec_sync_aligned_u32(const char *, int)
 {
@@ -142,6 +155,11 @@ static inline void wgmma_commit_group_sync_aligned(const char *)
 static inline void wgmma_wait_group_sync_aligned(const char *rest)
 {
     gpu::wait_for_products(atoi(rest));
+}
+
+static inline void wgmma_wait_group_sync_aligned(const char *, int groups)
+{
+    gpu::wait_for_products(groups);
 }
 
 static inline uint64_t word_of(float)

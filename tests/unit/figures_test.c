@@ -103,6 +103,7 @@ typedef enum {
     PAIR,
     ATTENTION_FEW,
     ATTENTION_LONG,
+    ATTENTION_LONG_FEW,
     MODELS
 } FigureModel;
 
@@ -164,8 +165,9 @@ static ingot_tensor *build(Context *c, FigureModel m)
     case PAIR: return pair(c);
     case ATTENTION_FEW: return attention(c, INGOT_F32, 12, 64, 32);
     case ATTENTION_LONG: /* as it is read for GPUs: shares of a row are rounded too */
+    case ATTENTION_LONG_FEW:
         ingot_set_one_product(c, true);
-        return attention(c, INGOT_F16, 32, 2048, 64);
+        return attention(c, INGOT_F16, m == ATTENTION_LONG ? 32 : 4, 2048, 64);
     case MODELS: break;
     }
     return NULL;
@@ -302,10 +304,13 @@ static const FigureRow rows[] = {
     {"row_products.wait3", ATTENTION, "cuda:sm_90a", 4},
     {"row_products.others", ATTENTION, "cuda:sm_90a", 0.25},
     {"row_products.waited", ATTENTION, "cuda:sm_90a", 4},
-    {"row_products.made", ATTENTION_LONG, "cuda:sm_90a", 64},
+    {"row_products.made", ATTENTION_LONG, "cuda:sm_90a", 0.0156},
     {"row_products.alone", ATTENTION_LONG, "cuda:sm_90a", 16},
-    {"row_products.rate", ATTENTION_LONG, "cuda:sm_90a", 0.0625},
-    {"row_products.begin", ATTENTION_LONG, "cuda:sm_90a", 16},
+    {"row_products.rate", ATTENTION_LONG, "cuda:sm_90a", 16},
+    {"row_products.begin", ATTENTION_LONG_FEW, "cuda:sm_90a", 16},
+    {"row_products.made_overlapped", ATTENTION_LONG, "cuda:sm_90a", 64},
+    {"row_products.rate_overlapped", ATTENTION_LONG, "cuda:sm_90a", 0.0625},
+    {"row_products.next", ATTENTION_LONG, "cuda:sm_90a", 64},
     {"row_products.join", ATTENTION, "cuda:sm_90a", 16},
     {"row_products.product", ATTENTION_TF32, "cuda:sm_90a", 0.25},
     {"row_products.wait", ATTENTION_TF32, "cuda:sm_90a", 4},
