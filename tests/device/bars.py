@@ -11,6 +11,7 @@ One line of a table each, and all of it in the JSON:
 
     product         of matrices, f16 and f32, beside torch (TF32 off), in turns (turns.py): torch's
                     time by ours
+    causal          attention of long rows behind a causal mask (causal.py): torch's time by ours
     attention       a head's chain in one graph, beside torch's scaled_dot_product_attention, in
                     turns: ours by torch's
     vector          a matrix of f16 times a vector, several matrices in turn, beside torch's: bytes
@@ -47,6 +48,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "bundle")]
+import causal  # noqa: E402
 import device  # noqa: E402
 
 CONTEXTS = """
@@ -323,14 +325,14 @@ def products(m, torch, rng):
         if torch:
             a, b = (torch.from_numpy(v).cuda() for v in (x, w))
             want = (
-                (a.double() @ b.double() if len(x) <= 4096 else a.float() @ b.float()).cpu().numpy()
+                (a.double() @ b.double() if len(w) <= 4096 else a.float() @ b.float()).cpu().numpy()
             )
             error = of_range(outputs[0], want)
         m.tell(
             name,
             good=error is None or error < 1e-2,
             **figures,
-            flops=2 * len(x) ** 3 / figures["ours_ms"] * 1e3,
+            flops=2 * x.size * w.shape[1] / figures["ours_ms"] * 1e3,
             error=error,
         )
         shutil.rmtree(data)
@@ -668,6 +670,7 @@ def sanitizer(m, rng, names):
 # The bundles of a step, if not that of its name.
 NEEDS = {
     "products": "models/product_*",
+    "causal": "models/causal_*",
     "bounded": "models/[bf]*_*",
     "contexts": "models/fixed1_*",
     "sanitizer": "kinds/*",
@@ -691,6 +694,7 @@ def run(args):
     m.work.mkdir(parents=True, exist_ok=True)
     steps = {
         "products": lambda: products(m, torch, rng),
+        "causal": lambda: causal.causal(m, torch, rng, sys.modules[__name__]),
         "attention": lambda: heads(m, torch, rng),
         "launch": lambda: launches(m, rng),
         "vector": lambda: vector(m, torch, rng),
@@ -748,7 +752,7 @@ def main():
     )
     p.add_argument(
         "--steps",
-        help="only these: products,attention,launch,vector,bounded,contexts,branches,devices,cases,sanitizer",
+        help="only these: products,causal,attention,launch,vector,bounded,contexts,branches,devices,cases,sanitizer",
     )
     p.add_argument("--sanitize-seconds", type=float, default=60, help="that one look may take")
     p.add_argument("--sanitize-jobs", type=int, default=4, help="looks at a time")

@@ -11,6 +11,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "bundle")]
+import causal  # noqa: E402
 import device  # noqa: E402
 
 
@@ -206,6 +207,7 @@ def pack(args):
         HERE / "bars.py",
         device.__file__,
         HERE / "turns.py",
+        HERE / "causal.py",
         HERE.parents[1] / "compiler/tools/python/ingot/abi.py",
     ):
         shutil.copy(file, to)
@@ -213,6 +215,10 @@ def pack(args):
         ((64, "f16"), (64, "f32")) if args.small else ((4096, "f16"), (8192, "f16"), (4096, "f32"))
     ):
         save(to / "models", f"product_{n}_{kind}", device.product(n, kind))
+    rows, n = (32, 64) if args.small else (512, 4096)
+    save(to / "models", f"product_{rows}x{n}_f16", device.product(n, "f16", rows))
+    for name, model in causal.models(args.small):
+        save(to / "models", name, model)
     sizes = {"attention": 2 if args.small else 20, "launch": 8 if args.small else 200}
     (to / "sizes.json").write_text(json.dumps(sizes))
     save(

@@ -125,13 +125,15 @@ def zoo():
     return {name: models.build(name) for name in ("resnet", "transformer", "qdq")}
 
 
-def product(n, kind):
-    """y = x w, of n by n."""
+def product(n, kind, rows=None):
+    """y = x w, of n by n, or of so many rows by n."""
     from onnx import TensorProto, helper
 
     x, w, y = (
         helper.make_tensor_value_info(
-            name, {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT}[kind], [n, n]
+            name,
+            {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT}[kind],
+            [n if name == "w" else rows or n, n],
         )
         for name in "xwy"
     )

@@ -416,7 +416,7 @@ def in_turns(ingot, work, want):
             "--work",
             there / "work",
             "--steps",
-            "products,attention,vector",
+            "products,causal,attention,vector",
         ],
         capture_output=True,
         text=True,
@@ -424,7 +424,7 @@ def in_turns(ingot, work, want):
         env=env,
     )
     found = json.loads((there / "bars.json").read_text())
-    for name in "product_64_f16", "product_64_f32", "attention", "vector":
+    for name in "product_64_f16", "product_32x64_f16", "causal_64_576", "attention", "vector":
         row = found.get(name, {})
         want(
             any(row.get(k, 0) > 0 for k in ("torch_by_ours", "ours_by_torch")),

@@ -69,7 +69,11 @@ backends = types.SimpleNamespace(
     cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=True))
 )
 nn = types.SimpleNamespace(
-    functional=types.SimpleNamespace(scaled_dot_product_attention=lambda q, k, v: q)
+    functional=types.SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, **how: q),
+    attention=types.SimpleNamespace(
+        SDPBackend=types.SimpleNamespace(CUDNN_ATTENTION=0, FLASH_ATTENTION=1),
+        sdpa_kernel=lambda backend: contextlib.nullcontext(),
+    ),
 )
 cuda = types.SimpleNamespace(
     is_available=lambda: True,
