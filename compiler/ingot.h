@@ -103,6 +103,8 @@ void ingot_set_precision_of(ingot_context *, const char *nodes, ingot_precision)
  * multiply f8. */
 ingot_precision ingot_precision_here(ingot_context *);
 bool ingot_f8_here(ingot_context *);
+/* ... or this, in models whose weights are narrow: INGOT_PRECISION_NARROW. */
+void ingot_set_beside_f8(ingot_context *, ingot_precision);
 /* The number of those, from 0 on, that no product of the graph has matched, or -1. */
 int ingot_unused_precision(const ingot_context *);
 ingot_precision ingot_precision_of(const ingot_context *);

@@ -178,6 +178,11 @@ static ingot_precision said_here(ingot_context *c)
     return p;
 }
 
+void ingot_set_beside_f8(ingot_context *c, ingot_precision p)
+{
+    c->beside_f8 = p;
+}
+
 bool ingot_f8_here(ingot_context *c)
 {
     return is_f8(said_here(c));
@@ -188,7 +193,7 @@ ingot_precision ingot_precision_here(ingot_context *c)
     const char *node = c->at ? c->at->origin->node : "";
     ingot_precision p = said_here(c);
     if (is_f8(p))
-        p = INGOT_PRECISION_F16;
+        p = c->beside_f8 ? c->beside_f8 : INGOT_PRECISION_F16;
     if (f32_is_faster(c, p))
         p = INGOT_PRECISION_F32;
     if (p != INGOT_PRECISION_F32 && p != INGOT_PRECISION_1E5)

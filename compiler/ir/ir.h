@@ -395,6 +395,7 @@ struct Context {
     struct Context *along; /* freed with this one: that of what a kernel was lowered to; or NULL */
     bool keep_subnormals;
     ingot_precision precision;
+    ingot_precision beside_f8; /* INGOT_PRECISION_F32: as f16 */
     PrecisionRule *precisions; /* of nodes with such names; the last one counts */
     int nprecision;
     const char **narrowed; /* nodes whose products --precision narrows */

@@ -248,7 +248,7 @@ static const char *should_store(Sched *s, Node *const *order, int norder, Node *
         !s->target->gpu && r.rows && i->rows && r.times > 1 && stage_pays(s, n) ? i->rows : 0;
     if (i->staged)
         r.times = 1;
-    if (r.reduced && is_for_groups(s, n))
+    if (r.reduced && !(r.rows && i->rows) && is_for_groups(s, n))
         return "a sum of products inside of another reduce";
     if (is_copied(s, n, uses))
         return "a matrix unit multiplies it";

@@ -79,14 +79,19 @@ static int64_t stored_rows(Arena *a, const char *target)
  * machine that has dots of them, and by f16 on a GPU whose items multiply fragments together. */
 static void set_usual_precision(const LoadedModel *m, const Options *o)
 {
-    if (!m->file || o->precision_said || !o->compile.target)
+    if (!m->file || !o->compile.target)
         return;
     const ingot_precision usual = ingot_model_precision(m->file);
     if (is_for_gpu(o->a, o->compile.target)) {
-        if (usual == INGOT_PRECISION_Q8 && gpu_has(o->a, o->compile.target, TC_MMA_F16))
+        if (usual != INGOT_PRECISION_Q8 || !gpu_has(o->a, o->compile.target, TC_MMA_F16))
+            return;
+        if (!o->precision_said)
             ingot_set_precision(m->c, INGOT_PRECISION_NARROW);
+        ingot_set_beside_f8(m->c, INGOT_PRECISION_NARROW);
         return;
     }
+    if (o->precision_said)
+        return;
     const Target t = machine_target(o->a, o->compile.target);
     if (t.machine.lanes && t.machine.dot)
         ingot_set_precision(m->c, usual);
