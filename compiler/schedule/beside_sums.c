@@ -12,10 +12,11 @@
 
 enum { STEPS = 8 };
 
-/* What it has been moved and widened from. */
+/* What it has been moved and widened from: not what a weight is rounded from. */
 static Node *base_of(Node *x)
 {
-    while (op_arranges(x->op) || x->op == OP_CAST)
+    while (op_arranges(x->op) ||
+           (x->op == OP_CAST && dtype_info[x->dtype].bytes > dtype_info[x->src[0]->dtype].bytes))
         x = x->src[0];
     return x;
 }
@@ -55,7 +56,7 @@ static int rows_by_boxes(const Target *t, const Node *x)
 {
     for (const Tc *u = NULL; (u = tc_next(&t->machine, u));)
         if (tc_in_place(u) && u->products == 1 && tc_reads((ingot_dtype)x->dtype, u->a) &&
-            dtype_info[u->a].bytes == 2)
+            dtype_is_float(u->a))
             return u->m;
     return 0;
 }

@@ -9,7 +9,7 @@ differ from those that items add up.
 
     files      models with weights and activations of e4m3 and e5m2, in any combination: by
                warpgroups and by warps, with ends that fill no block, windows, few rows
-    precision  --precision fp8: models of f32, whose rows get scales
+    precision  --precision fp8: models of f32, whose rows get scales; a gate and what it opens
     sums       f32 sums of 128 terms by default; the unit's own by --precision fp8-fast
     refused    a target without a unit for it
 
@@ -95,17 +95,37 @@ def plain(rows, terms, columns, lead=()):
     return [("x", F, [*lead, rows, terms])], nodes, ("y", F, [*lead, rows, columns]), weights
 
 
+def gated(rows, terms, columns):
+    nodes = [
+        ("MatMul", ["x", "w"], "p"),
+        ("MatMul", ["x", "v"], "q"),
+        ("Sigmoid", ["p"], "s"),
+        ("Mul", ["p", "s"], "t"),
+        ("Mul", ["t", "q"], "y"),
+    ]
+    weights = [(name, drawn(terms, columns, seed=i) / 16) for i, name in enumerate("wv")]
+    return [("x", F, [rows, terms])], nodes, ("y", F, [rows, columns]), weights
+
+
+# of one kernel
+TWO_SUMS = re.compile(r"igrt_wgmma\w+x2_c s\d+ = .*\n *igrt_wgmma\w+x2_c s\d+ = ")
+
+
 def precision(ingot, work):
     fp8 = ["--precision", "fp8"]
     cases = [
         ("rows", plain(160, 384, 256), "few_groups", ["x2_dot_f8e4m3fn_f8e4m3fn("]),
         ("batch", plain(80, 256, 128, [2]), "cuda:sm_89", ["igrt_mma_dot_f8e4m3fn_f8e4m3fn("]),
         ("one", plain(1, 512, 192), "cuda:sm_90a", ["const uint8_t"]),
+        ("gated", gated(256, 256, 256), "few_groups", ["x2_dot_f8e4m3fn_f8e4m3fn("]),
     ]
     told = [
-        beside(ingot, work, name, target, made, 5e-2, wanted, fp8)
+        beside(ingot, work, name, target, made, 8e-2 if name == "gated" else 5e-2, wanted, fp8)
         for name, made, target, wanted in cases
     ]
+    (text,) = (work / "gated_gpu").glob("*_kernels.cu")
+    if not TWO_SUMS.search(text.read_text()):
+        raise Wrong("a gate and what it opens are two kernels")
     print(", ".join(errors(told)))
 
 
