@@ -37,6 +37,9 @@ static const WgmmaProduct singles_turned = {INGOT_F32, 1, 128, 96, 128, false, f
 static const WgmmaProduct bytes = {INGOT_I8, 1, 128, 64, 384, true, false};
 static const WgmmaProduct bytes_uneven = {INGOT_U8, 1, 72, 136, 208, true, false};
 static const WgmmaProduct bytes_turned = {INGOT_I8, 1, 128, 64, 256, false, false};
+static const WgmmaProduct f8 = {INGOT_F8E4M3FN, 1, 128, 64, 384, true, false};
+static const WgmmaProduct f8_uneven = {INGOT_F8E5M2, 1, 72, 136, 208, true, false};
+static const WgmmaProduct f8_tall = {INGOT_F8E4M3FN, 1, 256, 256, 256, true, false};
 static const WgmmaProduct batched = {INGOT_F16, 3, 100, 72, 72, true, false};
 
 static ingot_tensor *tensor(Context *c, const char *name, ingot_dtype d, int64_t batch, int64_t n,
@@ -78,7 +81,9 @@ static NestRun prepare(const WgmmaProduct *m, const char *opts)
         tensor(c, "w", m->type, m->batch, m->turned ? m->n : m->k, m->turned ? m->k : m->n);
     x = m->aside ? turned(c, x, flat) : x;
     w = m->turned ? turned(c, w, flat) : w;
-    return lowered(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), m->type), opts);
+    const bool is_f8 = m->type == INGOT_F8E4M3FN || m->type == INGOT_F8E5M2;
+    const ingot_dtype result = is_f8 ? INGOT_F16 : m->type;
+    return lowered(c, ingot_cast(c, ingot_relu(c, ingot_matmul(c, x, w)), result), opts);
 }
 
 static void expect(const WgmmaProduct *m, const char *opts, const char *product, int products)
@@ -182,6 +187,49 @@ static void products_of_bytes(void **state)
     assert_non_null(strstr(nest_check(n), "argument 2 is no whole runs of 128 bytes"));
     nest_free(n);
     run_free(&r);
+}
+
+/* Of f8 a product takes a line of 128, and items add its sums; or 32, to the unit's own sums. */
+static void products_of_f8(void **state)
+{
+    (void)state;
+    static const Wanted of_lines[] = {
+        {"igrt_wgmma64x2_dot_f8e4m3fn_f8e4m3fn(&s1, v3, v4, a5, r0_o, 2);", 1},
+        {"igrt_free(a5, r0_o, 2);", 1},
+        {0}};
+    expect_all(&f8,
+               "SPLIT i0 64\nSPLIT r0 128\nTC wgmma64.f8 (i0.i; i1; r0.i)\nBIND i0.o warp\n"
+               "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+               of_lines);
+    expect(&f8,
+           "SPLIT i0 64\nSPLIT r0 128\nSPLIT r0.i 32\nTC wgmma64.f8s (i0.i; i1; r0.i.i)\n"
+           "BIND i0.o warp\nSTAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma64_dot_f8e4m3fn_f8e4m3fn(", 1);
+    expect(&f8_uneven,
+           "MASK i0 64\nMASK i1 192\nMASK r0 128\nSPLIT i0 64\nSPLIT r0 128\n"
+           "TC wgmma192.f8 (i0.i; i1; r0.i)\nBIND i0.o grid\n"
+           "STAGE r0.o 1 depth 3 move tma\nSTAGE r0.o 2 depth 3 move tma\n",
+           "igrt_wgmma192x2_dot_f8e5m2_f8e5m2(", 1);
+    static const Wanted of_blocks[] = {{"igrt_filled(a5, r0_o + turn, 2);", 1},
+                                       {", a5, r0_o + turn, 2);", 1},
+                                       {", a5 + 4, 0, 1);", 1},
+                                       {0}};
+    expect_all(&f8_tall,
+               "SPLIT i0 128\nSPLIT i1 64\nSPLIT r0 128\nSPLIT i0.i 64\n"
+               "TC wgmma64.f8 (i0.i.i; i1.i; r0.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+               "BIND i0.i.o warp\nSTAGE r0.o 1 depth 2 move tma\n"
+               "STAGE r0.o 2 depth 2 move tma\nSTAY 3\n",
+               of_blocks);
+    expect(&f8_tall,
+           "SPLIT i0 64\nSPLIT i1 64\nSPLIT r0 128\n"
+           "TC wgmma64.f8 (i0.i; i1.i; r0.i)\nBIND i0.o grid\nBIND i1.o grid\n"
+           "STAGE r0.o 1 depth 2 move tma\nSTAGE r0.o 2 depth 2 move tma\n",
+           "igrt_wgmma64x2_dot_", 1);
+    expect(&f8,
+           "SPLIT i0 16\nSPLIT i1 8\nSPLIT r0 128\nSPLIT r0.i 32\n"
+           "TC mma.f8 (i0.i; i1.i; r0.i.i)\nBIND i0.o grid\nBIND i1.o warp\n"
+           "STAGE r0.o 1 depth 2\nSTAGE r0.o 2 depth 2\n",
+           "igrt_mma_dot_f8e4m3fn_f8e4m3fn(", 1);
 }
 
 static const char of_clusters[] =
@@ -647,14 +695,23 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_boxes),     cmocka_unit_test(places_of_blocks),
-        cmocka_unit_test(products_of_bytes),     cmocka_unit_test(sums_of_clusters),
-        cmocka_unit_test(joins_left_out),        cmocka_unit_test(tokens_left_out),
-        cmocka_unit_test(boxes_misplaced),       cmocka_unit_test(windows),
-        cmocka_unit_test(windows_of_half_lines), cmocka_unit_test(windows_of_taps),
-        cmocka_unit_test(windows_misplaced),     cmocka_unit_test(refusals),
-        cmocka_unit_test(products_in_three),     cmocka_unit_test(registers_of_warpgroups),
-        cmocka_unit_test(sums_of_warpgroups),    cmocka_unit_test(faults_of_three),
+        cmocka_unit_test(products_of_boxes),
+        cmocka_unit_test(places_of_blocks),
+        cmocka_unit_test(products_of_bytes),
+        cmocka_unit_test(products_of_f8),
+        cmocka_unit_test(sums_of_clusters),
+        cmocka_unit_test(joins_left_out),
+        cmocka_unit_test(tokens_left_out),
+        cmocka_unit_test(boxes_misplaced),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(windows_of_half_lines),
+        cmocka_unit_test(windows_of_taps),
+        cmocka_unit_test(windows_misplaced),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(products_in_three),
+        cmocka_unit_test(registers_of_warpgroups),
+        cmocka_unit_test(sums_of_warpgroups),
+        cmocka_unit_test(faults_of_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
