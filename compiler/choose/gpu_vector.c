@@ -114,13 +114,28 @@ static bool lies_along(const Nest *n, const Node *matrix, Node *range)
     return matrix && range && access_stride(n->k, matrix, range, &stride) && stride == 1;
 }
 
+/* The axis of terms that scales move with; without any the longest one. */
+static int blocks_of(const Nest *n, const View *v, Node *along, const Node *matrix)
+{
+    int blocks = -1;
+    for (int k = 0; k < v->nfactor; k++)
+        for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
+            const int axis = nest_root(n, v->dot->src[i]);
+            if (v->factor[k] != matrix && depends_on(v->factor[k], along) &&
+                depends_on(v->factor[k], v->dot->src[i]) &&
+                (blocks < 0 || n->axis[axis].extent > n->axis[blocks].extent))
+                blocks = axis;
+        }
+    return blocks >= 0 ? blocks : longest(n, v->dot);
+}
+
 /* One vector (or several that are multiplied), and one matrix that moves with all terms, with
  * scales that do not. */
 static bool find_operands(const Nest *n, const View *v, int results, VectorProduct *p)
 {
     Node *const along = n->k->axes[results].range;
     int vectors = 0, axes = 0;
-    *p = (VectorProduct){.blocks = longest(n, v->dot), .turn = -1, .like = -1};
+    *p = (VectorProduct){.turn = -1, .like = -1};
     for (int i = 0; i < v->nfactor; i++) {
         Node *f = v->factor[i];
         vectors += !depends_on(f, along);
@@ -128,6 +143,7 @@ static bool find_operands(const Nest *n, const View *v, int results, VectorProdu
             p->matrix = f;
     }
     p->scales = v->nfactor - vectors - (p->matrix != NULL);
+    p->blocks = blocks_of(n, v, along, p->matrix);
     for (uint32_t i = reduce_ranges(v->dot); i < v->dot->nsrc; i++) {
         const int axis = nest_root(n, v->dot->src[i]);
         if (n->axis[axis].extent == 1)
@@ -234,6 +250,9 @@ static Stream stream_of(int64_t results, int64_t in, int64_t blocks, const Machi
     const int64_t twice = 2 * s.rows;
     if (digits && in % twice == 0 && results / twice * s.along >= WAVES * items_of_twice(m))
         s.rows = twice;
+    /* of short rows several are a warp's */
+    for (; digits && s.along * s.down < m->warp; s.down *= 2)
+        s.rows = s.rows > 1 ? s.rows / 2 : 1;
     while (digits < 2 && 2 * s.along * s.down <= m->group / 2 && in % (2 * s.down * s.rows) == 0 &&
            results / (2 * s.down * s.rows) >= m->processors)
         s.down *= 2;
@@ -254,7 +273,7 @@ static bool streams(const Nest *n, const Buffer *matrix, const VectorProduct *p)
     }
     Node *const terms = p->digits ? p->digits : n->k->axes[p->blocks].range;
     return access_stride(n->k, p->matrix, terms, &stride) && stride == 1 &&
-           (!p->digits || (m->units && stream_is_long(m, (double)matrix->bytes, true)));
+           (!p->digits || m->units);
 }
 
 /* Along the terms items take turns; what is left inside of a turn is an item's. */
@@ -434,6 +453,14 @@ static int64_t held_rows(const Nest *n, const Buffer *const *bufs, const VectorP
     return many && crowded && s->rows > 1 ? s->rows / 2 : s->rows;
 }
 
+/* A warp's items are along one row; of digits at least those that read a sector of one. */
+static bool has_items(const Stream *s, const Machine *m, int digits)
+{
+    enum { SECTOR = 32 };
+    return digits ? s->along * WORD >= SECTOR && s->along * s->down >= m->warp
+                  : s->along >= m->warp;
+}
+
 bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int results, Layout *want)
 {
     VectorProduct p[MOST_SUMS];
@@ -451,7 +478,7 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
         copied &= has_halves(n, &v, &p[i]);
     }
     const int64_t accesses = n->axis[p[0].blocks].extent / p[0].run;
-    copied &= piece_bytes(1, accesses, digits) <= m->shared;
+    copied &= piece_bytes(1, accesses, digits) <= m->shared && accesses % m->warp == 0;
     Stream s = copied ? copied_stream(all, n->axis[results].extent, accesses, m, digits)
                       : stream_of(all, n->axis[results].extent, accesses, m, digits);
     /* of shorter rows a group waits for little, and is done soon */
@@ -459,7 +486,7 @@ bool parts_vector(Nest *n, const View *given, const Buffer *const *bufs, int res
     if (whole && products == 1 && !digits)
         s.rows = held_rows(n, bufs, &p[0], results, &s, all);
     for (int i = 0; i < nsum; i++)
-        if (p[i].like < 0 && (s.along < m->warp || !split_along(n, &p[i], s.along)))
+        if (p[i].like < 0 && (!has_items(&s, m, digits) || !split_along(n, &p[i], s.along)))
             return false;
     if (!bind_other_results(n, &v, results))
         return false;

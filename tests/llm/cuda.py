@@ -6,8 +6,8 @@
 
 A tiny file of types that have kernels of their own for one token: prompts by run(), tokens by decode(), the logits after each; then a
 context that has forgotten some; the graph of a step is updated and not recorded again. The emulator has a GPU of few processors besides,
-which the tiny file fills: norms are in the kernels of the products, a gate's and what it opens are one; and two devices, which have
-the caches by heads.
+which the tiny file fills: norms are in the kernels of the products, a gate's and what it opens are one; two devices, which have
+the caches by heads; and rows of digits that are too short for a warp.
 
 Exit status 77, skipped: there is no Python with numpy, or nothing that compiles C++.
 """
@@ -27,6 +27,7 @@ except ModuleNotFoundError as e:
     print(f"skipped: {e}")
     sys.exit(77)
 import decoder
+from decoder import WIDTH
 
 WORDS, PAST, NEAR = 2304, 1100, 2e-3
 PROMPT = [3, 17, 90, 4, 4, 55, 21, 8, 70, 33, 12, 61, 1500, 7]
@@ -37,7 +38,14 @@ FEW_PROCESSORS = "target = cuda:sm_90a\nprocessors = 2\nclose = 2\ngroup = 64\n"
 # by which products as small as these are worth an exchange: caches lie on two devices, by heads
 SLOW = FEW_PROCESSORS + "launch = 1\nrate.tile = 0.01\n"
 KEPT = "keys and values in bytes"
-HOW = {"few processors": FEW_PROCESSORS, "two devices": SLOW, "long prompts": "", KEPT: ""}
+SHORT, SHORT_WIDTH = "rows of 18 blocks", 576
+HOW = {
+    "few processors": FEW_PROCESSORS,
+    "two devices": SLOW,
+    "long prompts": "",
+    KEPT: "",
+    SHORT: "",
+}
 # a loop over blocks of keys, of which boxes bring as many as a run has; two sums of one kernel
 KEYS = re.compile(
     r"make_map\(gpu, &m2, mem\[\w+\], 0, 2, 3, \(const uint64_t\[\]\)\{\d+, \(uint64_t\)"
@@ -49,6 +57,8 @@ KINDS = ("F16", "Q4_0", "Q8_0")
 HELD = "igrt_held_u16(h"
 # queries and keys of a layer, turned by rope: one launch
 TOGETHER = re.compile(r"launch\(gpu, ctx->kernel\[K\d\d_\w+_WITH_K\d\d")
+# how a warp's items join what they have of several rows
+FEW_ITEMS = re.compile(r"igrt_across_add_f32\(\w+, (8|16)\)")
 # how groups of a cluster join what each has of a token's attention
 SHARED = "igrt_cluster_at(a"
 
@@ -130,6 +140,7 @@ def logits(a, m, at, how):
     assert how != "few processors" or len(GATED.findall(steps)) == m.layers, (
         "gates have kernels of their own"
     )
+    assert how != SHORT or FEW_ITEMS.search(kernels), "a warp has one row"
     assert not prompts or "int64_t end_0 = " in (bundle / "model.c").read_text(), "q, k, v apart"
     assert not prompts or KEYS.search((bundle / "model.c").read_text()), "keys come by no boxes"
     assert not prompts or len(TWO_SUMS.findall(kernels)) == 3, "queries, keys, gates: one sum each"
@@ -141,7 +152,9 @@ def logits(a, m, at, how):
 
 def main():
     a = emulate.arguments("cuda:sm_90a")
-    cases = [(kind, "") for kind in KINDS] + [("F16", how) for how in HOW if not a.device]
+    cases = [(kind, "") for kind in KINDS]
+    cases += [("F16", how) for how in HOW if not a.device and how != SHORT]
+    cases += [(kind, SHORT) for kind in ("Q4_1", "Q8_0")]
     for kind, how in cases:
         with tempfile.TemporaryDirectory(prefix="ingot_llm_cuda_") as at:
             at = pathlib.Path(at)
@@ -152,7 +165,8 @@ def main():
             )
             words, layers = (FEW_WORDS, 1) if long else (WORDS, decoder.LAYERS)
             decoder.CACHE = "q8" if how == KEPT else np.float16
-            m = decoder.Model(family, 3, words, (kind,), layers)
+            width = SHORT_WIDTH if how == SHORT else WIDTH
+            m = decoder.Model(family, 3, words, (kind,), layers, width)
             got = logits(a, m, at, how)
             want = m.logits(LONG)[len(LONG) - 3 :] if long else m.logits(PROMPT)[FEW - 1 :]
             want = np.concatenate([want, want[-2:]])

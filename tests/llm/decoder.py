@@ -121,17 +121,20 @@ FAMILIES = {
 class Model:
     """A file of random weights, and what they are in f64."""
 
-    def __init__(self, family, seed, words=WORDS, kinds=MIXED, layers=LAYERS):
+    def __init__(self, family, seed, words=WORDS, kinds=MIXED, layers=LAYERS, width=WIDTH):
         self.family, self.facts = family, FAMILIES[family]
         self.keys = {**COMMON, **self.facts.get("keys", {})}
+        self.width = self.keys["embedding_length"] = width
+        if width != HEADS * HEAD:
+            self.keys["attention.key_length"] = self.keys["attention.value_length"] = HEAD
         self.layers = 4 if family == "smollm3" else layers
         self.keys["block_count"] = self.layers
         self.rng, self.tensors, self.w, self.turn = np.random.default_rng(seed), {}, {}, seed
         self.kinds = kinds
-        self.matrix("token_embd.weight", words, WIDTH, 1.0)
+        self.matrix("token_embd.weight", words, self.width, 1.0)
         if self.facts.get("head"):
-            self.matrix("output.weight", words, WIDTH, 0.1)
-        self.vector("output_norm.weight", WIDTH)
+            self.matrix("output.weight", words, self.width, 0.1)
+        self.vector("output_norm.weight", self.width)
         if self.facts.get("rope_freqs"):
             self.vector("rope_freqs.weight", self.keys["rope.dimension_count"] // 2)
         if self.facts.get("factors"):
@@ -156,26 +159,26 @@ class Model:
 
     def layer(self, p):
         q, kv = HEADS * HEAD, KV_HEADS * HEAD
-        self.vector(p + "attn_norm.weight", WIDTH)
+        self.vector(p + "attn_norm.weight", self.width)
         if self.facts.get("joined"):
-            self.matrix(p + "attn_qkv.weight", q + 2 * kv, WIDTH)
+            self.matrix(p + "attn_qkv.weight", q + 2 * kv, self.width)
         else:
             for name, rows in (("q", q), ("k", kv), ("v", kv)):
-                self.matrix(p + f"attn_{name}.weight", rows, WIDTH)
+                self.matrix(p + f"attn_{name}.weight", rows, self.width)
         if self.facts.get("head_norms"):
             self.vector(p + "attn_q_norm.weight", HEAD)
             self.vector(p + "attn_k_norm.weight", HEAD)
-        self.matrix(p + "attn_output.weight", WIDTH, q)
-        self.vector(p + "ffn_norm.weight", WIDTH)
+        self.matrix(p + "attn_output.weight", self.width, q)
+        self.vector(p + "ffn_norm.weight", self.width)
         if self.facts.get("joined"):
-            self.matrix(p + "ffn_up.weight", 2 * FFN, WIDTH)
+            self.matrix(p + "ffn_up.weight", 2 * FFN, self.width)
         else:
-            self.matrix(p + "ffn_gate.weight", FFN, WIDTH)
-            self.matrix(p + "ffn_up.weight", FFN, WIDTH)
-        self.matrix(p + "ffn_down.weight", WIDTH, FFN)
+            self.matrix(p + "ffn_gate.weight", FFN, self.width)
+            self.matrix(p + "ffn_up.weight", FFN, self.width)
+        self.matrix(p + "ffn_down.weight", self.width, FFN)
         if self.facts.get("post_norms"):
-            self.vector(p + "post_attention_norm.weight", WIDTH)
-            self.vector(p + "post_ffw_norm.weight", WIDTH)
+            self.vector(p + "post_attention_norm.weight", self.width)
+            self.vector(p + "post_ffw_norm.weight", self.width)
 
     def write(self, path, **more):
         keys = {
@@ -287,7 +290,9 @@ class Model:
         """[n, WORDS]: after each token."""
         scale = self.keys.get("residual_scale", 1)
         x = self.w["token_embd.weight"][ids]
-        x = x * (np.sqrt(WIDTH) if self.facts.get("root") else self.keys.get("embedding_scale", 1))
+        x = x * (
+            np.sqrt(self.width) if self.facts.get("root") else self.keys.get("embedding_scale", 1)
+        )
         for i in range(self.layers):
             p = f"blk.{i}."
             y = self.attention(self.norm(x, p + "attn_norm.weight"), p, i)

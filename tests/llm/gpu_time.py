@@ -3,8 +3,8 @@
 
     gpu_time.py --ingot build/ingot 1b:F16 1b:Q4_0 8b:F16 [--past 2048,8192] [--prompts 128,512,2048] [--devices 1,2] [--sequences 8] [--json FILE]
 
-A file of random weights in the shape of Llama 3.2 1B or Llama 3 8B is made in --folder (as large as such a file is), compiled
-and linked. Told are, in milliseconds, medians of several:
+A file of random weights in the shape of Llama 3.2 1B, Llama 3 8B, SmolLM2 135M (135m) or Qwen2 0.5B (0.5b) is made in --folder (as
+large as such a file is), compiled and linked. Told are, in milliseconds, medians of several:
 
     token     the graph of one token alone, with so many tokens in the cache; its share is the time in which a kernel that only
               streams bytes into shared memory would read the weights and the cache
@@ -41,6 +41,8 @@ import gguf_file as gguf
 SHAPES = {
     "1b": dict(width=2048, layers=16, heads=32, kv=8, head=64, ffn=8192, words=128256, tied=True),
     "8b": dict(width=4096, layers=32, heads=32, kv=8, head=128, ffn=14336, words=128256),
+    "135m": dict(width=576, layers=30, heads=9, kv=3, head=64, ffn=1536, words=49152, tied=True),
+    "0.5b": dict(width=896, layers=24, heads=14, kv=2, head=64, ffn=4864, words=151936, tied=True),
     "tiny": dict(width=512, layers=2, heads=8, kv=2, head=64, ffn=1024, words=2048, tied=True),
 }
 BLOCK = 4 << 20  # bytes of random weights, which files repeat
