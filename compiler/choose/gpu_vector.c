@@ -453,11 +453,10 @@ static int64_t held_rows(const Nest *n, const Buffer *const *bufs, const VectorP
     return many && crowded && s->rows > 1 ? s->rows / 2 : s->rows;
 }
 
-/* A warp's items are along one row; of digits at least those that read a sector of one. */
+/* A warp's items are along one row; of digits at least as many as read what memory brings. */
 static bool has_items(const Stream *s, const Machine *m, int digits)
 {
-    enum { SECTOR = 32 };
-    return digits ? s->along * WORD >= SECTOR && s->along * s->down >= m->warp
+    return digits ? s->along * WORD >= 2 * m->access && s->along * s->down >= m->warp
                   : s->along >= m->warp;
 }
 
