@@ -37,6 +37,14 @@ bool tc_has(const Machine *m, const Tc *u)
     return false;
 }
 
+bool tc_has_f8(const Machine *m)
+{
+    bool has = false;
+    for (const Tc *u = NULL; (u = tc_next(m, u));)
+        has |= tc_reads(INGOT_F8E4M3FN, u->a);
+    return has;
+}
+
 double tc_bf16_products(const Machine *m)
 {
     for (const Tc *u = NULL; (u = tc_next(m, u));)

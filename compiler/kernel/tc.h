@@ -54,6 +54,7 @@ static inline bool tc_few_rows(int64_t n)
     return n > 1 && n < tc_units[TC_MMA_F16].m;
 }
 bool tc_has(const Machine *, const Tc *);
+bool tc_has_f8(const Machine *); /* one for 8-bit floats */
 /* How many products of bf16 the machine computes in the time of one of f32, at least 1. */
 double tc_bf16_products(const Machine *);
 

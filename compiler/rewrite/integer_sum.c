@@ -2,8 +2,9 @@
  *
  *     sum of (float)x * s * (float)w * t  ->  (float)(sum of x * w) * s * t
  *
- * where x and w are integers (of a quantised network: a number less its zero point), or f8, whose
- * sum stays one of floats, and the scales do not vary along the sum.  What is summed are then
+ * where x and w are integers (of a quantised network: a number less its zero point), or f8,
+ * where a matrix unit multiplies that, whose sum stays one of floats, and the scales do not vary
+ * along the sum.  What is summed are then
  * integers, exactly, and what lies in memory can be as narrow as it was in the file.  Where
  * something else varies along the sum (weights alone are integers), or i32 is too narrow for it,
  * the scales leave all the same and the sum stays one of floats.
@@ -32,29 +33,52 @@ typedef struct {
 /* ---- integers that are held as floats ------------------------------------------------------ */
 
 /* (float)x for an x of f8 that matrix units multiply */
-static bool is_f8(const Node *n)
+static bool is_f8(const Rewrite *r, const Node *n)
 {
-    return n->op == OP_CAST && n->dtype == INGOT_F32 &&
+    return r->f8 && n->op == OP_CAST && n->dtype == INGOT_F32 &&
            (n->src[0]->dtype == INGOT_F8E4M3FN || n->src[0]->dtype == INGOT_F8E5M2);
 }
 
 /* (float)x for an x of few bits */
-static bool is_small_integer(Node *n)
+static bool is_small_integer(const Rewrite *r, Node *n)
 {
     double lo, hi;
-    if (is_f8(n))
+    if (is_f8(r, n))
         return true;
     return n->op == OP_CAST && n->dtype == INGOT_F32 && dtype_is_int(n->src[0]->dtype) &&
            value_range(n->src[0], &lo, &hi) && lo >= -UINT16_MAX - 1 && hi <= UINT16_MAX + 1;
 }
 
-static bool has_integer(Node *n, int depth)
+/* (half)(x * s) of f8, which may have been moved: models of f16 round what they dequantise. Gives
+ * x * s, or x as f32. */
+static Node *below_half(const Rewrite *r, Node *n)
+{
+    if (is_move(n)) {
+        Node *x = below_half(r, n->src[0]);
+        return x ? moved(r->c, n, x) : NULL;
+    }
+    Node *x = n->op == OP_CAST ? n->src[0] : NULL;
+    if (x && (x->dtype == INGOT_F8E4M3FN || x->dtype == INGOT_F8E5M2))
+        return ingot_cast(r->c, x, INGOT_F32);
+    const bool scaled = x && x->dtype == INGOT_F32 && x->op == OP_MUL;
+    return scaled && (is_f8(r, x->src[0]) || is_f8(r, x->src[1])) ? x : NULL;
+}
+
+static Node *dequantised(const Rewrite *r, Node *n)
+{
+    const bool wide = r->f8 && n->op == OP_CAST && n->dtype == INGOT_F32 &&
+                      (n->src[0]->dtype == INGOT_F16 || n->src[0]->dtype == INGOT_BF16);
+    return wide ? below_half(r, n->src[0]) : NULL;
+}
+
+static bool has_integer(const Rewrite *r, Node *n, int depth)
 {
     if (depth > DEPTH_ANY || n->dtype != INGOT_F32)
         return false;
     if (n->op == OP_MUL)
-        return has_integer(n->src[0], depth + 1) || has_integer(n->src[1], depth + 1);
-    return is_small_integer(n) || (is_move(n) && has_integer(n->src[0], depth + 1));
+        return has_integer(r, n->src[0], depth + 1) || has_integer(r, n->src[1], depth + 1);
+    return is_small_integer(r, n) || dequantised(r, n) ||
+           (is_move(n) && has_integer(r, n->src[0], depth + 1));
 }
 
 /* ---- moving factors -------------------------------------------------------------------------- */
@@ -188,14 +212,17 @@ static bool add_factor(FactorList *p, Node *n, bool integer)
 static bool take_apart(FactorList *p, Node *n)
 {
     Context *c = p->r->c;
-    if (!has_integer(n, 0)) {
+    if (!has_integer(p->r, n, 0)) {
         while (n->op == OP_EXPAND)
             n = n->src[0];
         return add_factor(p, n, false);
     }
     if (n->op == OP_CAST) {
-        p->floats |= is_f8(n);
-        return add_factor(p, is_f8(n) ? n : ingot_cast(c, n->src[0], INGOT_I32), true);
+        Node *whole = dequantised(p->r, n);
+        const bool f8 = is_f8(p->r, n);
+        p->floats |= f8;
+        return whole ? take_apart(p, whole)
+                     : add_factor(p, f8 ? n : ingot_cast(c, n->src[0], INGOT_I32), true);
     }
     if (n->op == OP_MUL)
         return take_apart(p, n->src[0]) && take_apart(p, n->src[1]);
@@ -230,13 +257,27 @@ static bool fits_i32(const FactorList *p, double terms)
     return most <= INT32_MAX;
 }
 
+/* Is each element of f8 multiplied once, as weights are by a vector? */
+static bool is_read_once(const FactorList *p, Node *body)
+{
+    int64_t all, own;
+    bool once = size_before(body, body->rank, &all);
+    for (int i = 0; i < p->n && once; i++) {
+        Node *x = p->factor[i].node;
+        while (is_move(x))
+            x = x->src[0];
+        once = !p->factor[i].integer || (size_before(x, x->rank, &own) && own >= all);
+    }
+    return once;
+}
+
 Node *integer_sum(Rewrite *r, Node *n)
 {
     Context *c = r->c;
     FactorList p = {.r = r};
     unsigned axes = reduce_axes(n);
     if (n->dtype != INGOT_F32 || reduce_monoid(n) != INGOT_REDUCE_ADD ||
-        !has_integer(n->src[0], 0) || !take_apart(&p, n->src[0]))
+        !has_integer(r, n->src[0], 0) || !take_apart(&p, n->src[0]))
         return NULL;
     Node *body = n->src[0], *outside = NULL;
     bool inside[MAX_FACTORS] = {false};
@@ -254,6 +295,8 @@ Node *integer_sum(Rewrite *r, Node *n)
         if (!p.factor[i].integer && !inside[i])
             outside = times(c, outside, f);
     }
+    if (p.floats && left && !is_read_once(&p, body))
+        return NULL; /* no unit multiplies them so */
     bool exact = !left && !p.floats && fits_i32(&p, terms);
     if (!outside && (!exact || r->float_sums || integers < 2))
         return NULL; /* nothing to gain */

@@ -9,6 +9,7 @@
 
 #include "builder.h"
 #include "rewrite.h"
+#include "tc.h"
 
 typedef struct {
     const char *name;
@@ -271,6 +272,7 @@ bool graph_rewrite(Context *c, const Target *t, const char *off)
                               .scalar = t && !t->gpu && !t->machine.lanes,
                               .words = t && t->machine.lanes >= 16,
                               .tables = t && t->machine.tables,
+                              .f8 = t && tc_has_f8(&t->machine),
                               .one_sign = one_sign,
                               .halves = halves,
                               .shorts = t && takes_shorts(t),

@@ -22,6 +22,7 @@ struct Rewrite {
     bool scalar;      /* no lanes: four terms of one result are taken at once */
     bool words;    /* a word of four bytes in lanes becomes four floats sooner than four bytes do */
     bool tables;   /* Machine.tables */
+    bool f8;       /* a matrix unit multiplies f8 */
     bool one_sign; /* of bytes in lanes one is to have no sign: not Target.any_sign */
     bool halves;   /* it takes pairs of i16: Machine.dot_i16 */
     bool shorts;   /* one instruction multiplies and adds them: lanes take bytes as such numbers */

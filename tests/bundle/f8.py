@@ -8,7 +8,8 @@ the greatest one, and 13 bits behind its first are kept. So sums that a unit alo
 differ from those that items add up.
 
     files      models with weights and activations of e4m3 and e5m2, in any combination: by
-               warpgroups and by warps, with ends that fill no block, windows, few rows
+               warpgroups and by warps, with ends that fill no block, windows, few rows; of f16;
+               weights alone
     precision  --precision fp8: models of f32, whose rows get scales; a gate and what it opens
     sums       f32 sums of 128 terms by default; the unit's own by --precision fp8-fast
     refused    a target without a unit for it
@@ -22,7 +23,7 @@ import sys
 try:
     import ml_dtypes
     import numpy as np
-    from emulated import F, beside, emulate, errors, model
+    from emulated import F, H, beside, emulate, errors, model
     from run import Wrong, attempt, main
 except ModuleNotFoundError as e:
     print(f"skipped: {e}")
@@ -63,6 +64,41 @@ def product(name, dtypes, sizes):
     return name, ([("x", F, [rows, terms])], nodes, ("y", F, [rows, columns]), weights)
 
 
+def halves(name, sizes):
+    """A model of f16, as exporters write it: what is dequantised is rounded to f16."""
+    rows, terms, columns = sizes
+    nodes = [
+        ("QuantizeLinear", ["x", "s", "z"], "q"),
+        ("DequantizeLinear", ["q", "s", "z"], "d"),
+        ("DequantizeLinear", ["w", "s", "z"], "v"),
+        ("MatMul", ["d", "v"], "p"),
+        ("Relu", ["p"], "y"),
+    ]
+    weights = [
+        ("w", drawn(terms, columns, dtype=E4)),
+        ("s", np.float16(0.0371)),
+        ("z", np.zeros((), E4)),
+    ]
+    return name, ([("x", H, [rows, terms])], nodes, ("y", H, [rows, columns]), weights)
+
+
+def weights_alone(name, sizes):
+    """Nothing but the weights is f8: no unit multiplies that, and they are converted."""
+    rows, terms, columns = sizes
+    nodes = [
+        ("DequantizeLinear", ["w", "sw", "zw"], "v", {"axis": 1}),
+        ("MatMul", ["x", "v"], "p"),
+        ("Relu", ["p"], "y"),
+    ]
+    scales = np.random.default_rng(3).random(columns).astype(np.float32) / 100 + 0.01
+    weights = [
+        ("w", drawn(terms, columns, dtype=E4)),
+        ("sw", scales),
+        ("zw", np.zeros(columns, E4)),
+    ]
+    return name, ([("x", F, [rows, terms])], nodes, ("y", F, [rows, columns]), weights)
+
+
 def windows(name, dtypes, channels, taps):
     maps, size, pad = 64, 12, taps // 2
     shape = [2, channels, size, size]
@@ -79,6 +115,9 @@ def files(ingot, work):
         (product("turned", (E4, E5), (6, 512, 1024)), "cuda:sm_90a", "igrt_wgmma8x2_dot_"),
         (product("warps", (E4, E5), (72, 288, 80)), "cuda:sm_89", "igrt_mma_dot_f8e4m3fn_f8e5m2("),
         (product("vector", (E4, E4), (1, 512, 192)), "cuda:sm_90a", "igrt_f8e4m3fn"),
+        (halves("halves", (192, 384, 256)), "few_groups", "x2_dot_f8e4m3fn_f8e4m3fn("),
+        (weights_alone("weights", (40, 384, 256)), "cuda:sm_90a", "igrt_f8e4m3fn"),
+        (weights_alone("of_one", (1, 384, 256)), "cuda:sm_90a", "igrt_f8e4m3fn"),
         (windows("taps", (E4, E4), 128, 3), "few_groups", "igrt_window_4("),
         (windows("channels", (E4, E4), 144, 1), "few_groups", "_dot_f8e4m3fn_f8e4m3fn("),
     ]
