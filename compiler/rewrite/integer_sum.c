@@ -2,10 +2,9 @@
  *
  *     sum of (float)x * s * (float)w * t  ->  (float)(sum of x * w) * s * t
  *
- * where x and w are integers (of a quantised network: a number less its zero point), or f8,
- * where a matrix unit multiplies that, whose sum stays one of floats, and the scales do not vary
- * along the sum.  What is summed are then
- * integers, exactly, and what lies in memory can be as narrow as it was in the file.  Where
+ * where x and w are integers (of a quantised network: a number less its zero point), or f8 where a
+ * matrix unit multiplies that, and the scales do not vary along the sum.  Integers are then summed
+ * exactly, f8 in f32, and what lies in memory can be as narrow as it was in the file.  Where
  * something else varies along the sum (weights alone are integers), or i32 is too narrow for it,
  * the scales leave all the same and the sum stays one of floats.
  *
