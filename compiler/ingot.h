@@ -97,7 +97,8 @@ typedef enum {
 } ingot_precision;
 void ingot_set_precision(ingot_context *, ingot_precision);
 /* The same of nodes with such names alone (ingot_set_origin(); "layer4.*": * and ? as in names of
- * files); of several that match the last one counts.  Not for INGOT_PRECISION_1E5. */
+ * files), or with such names behind that of their module (ingot_set_module(): "MODULE.NAME"); of
+ * several that match the last one counts.  Not for INGOT_PRECISION_1E5. */
 void ingot_set_precision_of(ingot_context *, const char *nodes, ingot_precision);
 /* What products of the node at hand (ingot_set_origin()) multiply; f16 where those with weights
  * multiply f8. */
@@ -148,6 +149,9 @@ int ingot_error_count(const ingot_context *); /* errors reported so far */
  * Messages and emitted comments carry them.  Strings are copied; NULL means none. */
 void ingot_set_file(ingot_context *, const char *file);
 void ingot_set_origin(ingot_context *, const char *node_name, const char *op_type);
+/* The module of that node, "layer.0.attn", or NULL, until the next one; patterns of names may have
+ * it (ingot_set_precision_of()).  Borrowed as long as the context. */
+void ingot_set_module(ingot_context *, const char *module);
 /* A node of the file that a model comes from, for reports; nothing is made of it. Texts are
  * borrowed as long as the context. */
 typedef struct {

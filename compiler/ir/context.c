@@ -2,6 +2,7 @@
  * A model has one context; every kernel gets a child of its own, so that kernels are built,
  * compared and freed independently. */
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,12 +167,24 @@ static bool is_f8(ingot_precision p)
     return p == INGOT_PRECISION_FP8 || p == INGOT_PRECISION_FP8_FAST;
 }
 
+/* "MODULE.NAME": exporters that make names up ("node_MatMul_1") keep the module beside them. */
+static const char *path_here(Context *c, const char *node)
+{
+    if (!c->module || !c->nprecision)
+        return NULL;
+    const size_t room = strlen(c->module) + strlen(node) + 2;
+    char *path = arena_alloc(c->arena, room);
+    snprintf(path, room, "%s.%s", c->module, node);
+    return path;
+}
+
 static ingot_precision said_here(ingot_context *c)
 {
-    const char *node = c->at ? c->at->origin->node : "";
+    const char *node = c->at ? c->at->origin->node : "", *path = path_here(c, node);
     ingot_precision p = c->precision;
     for (int i = 0; i < c->nprecision; i++)
-        if (!fnmatch(c->precisions[i].nodes, node, 0)) {
+        if (!fnmatch(c->precisions[i].nodes, node, 0) ||
+            (path && !fnmatch(c->precisions[i].nodes, path, 0))) {
             p = c->precisions[i].precision;
             c->precisions[i].used = true;
         }
@@ -348,6 +361,7 @@ int ingot_source(ingot_context *c, ingot_source_node *node)
 
 void ingot_set_origin(ingot_context *c, const char *node, const char *op)
 {
+    c->module = NULL;
     if (!node && !op) {
         c->at = NULL;
         return;
@@ -359,6 +373,11 @@ void ingot_set_origin(ingot_context *c, const char *node, const char *op)
     OriginList *list = NEW(c->arena, OriginList);
     list->origin = o;
     c->at = list;
+}
+
+void ingot_set_module(ingot_context *c, const char *module)
+{
+    c->module = module;
 }
 
 static void report_at_origin(ingot_context *c, ingot_level level, ingot_status status,

@@ -396,6 +396,7 @@ struct Context {
     bool keep_subnormals;
     ingot_precision precision;
     ingot_precision beside_f8; /* INGOT_PRECISION_F32: as f16 */
+    const char *module;        /* of the node at hand, or NULL */
     PrecisionRule *precisions; /* of nodes with such names; the last one counts */
     int nprecision;
     const char **narrowed; /* nodes whose products --precision narrows */

@@ -481,6 +481,7 @@ static bool run_node(Model *m, Scope *s, const Onnx__NodeProto *proto)
     n->out = ingot_alloc(m->c, (size_t)(n->n_out + 8) * sizeof *n->out);
     n->out_value = ingot_alloc(m->c, (size_t)(n->n_out + 8) * sizeof *n->out_value);
     ingot_set_origin(m->c, node_label(proto), proto->op_type);
+    ingot_set_module(m->c, onnx_module(m->c, proto));
 
     bool poisoned = false;
     if (m->evaluated > ONNX_MAX_NODES) /* said once */

@@ -661,6 +661,12 @@ def adds_most(ingot, work, rng):
         raise Wrong(f"not the node that adds most: {told}")
     if not float(found[2]) > 10 * float(found[3]):
         raise Wrong(f"of an error ten times as large as without that node: {line}")
+    nodes[1].metadata_props.add(key="pkg.torch.onnx.name_scopes",
+                                value="['', 'b.0', 'b.0.attn', 'linear_1']")  # fmt: skip
+    path = model(work / "module.onnx", F, [8, 32], F, nodes, [8, 16], weights)
+    told = call(ingot, "verify", path, "--interpret", *how, "--precision", "f32:b.0.attn.*")
+    if "loud" in told or "'low' adds most" not in told:
+        raise Wrong(f"a node is not found by its module: {told}")
 
 
 def block_of_an_image(ingot, work, rng):

@@ -70,6 +70,10 @@ def main():
         "no option is suggested",
     )
     check(
+        "did you mean --output-dir?" in say(ingot, "run", "x", "-o", "y")[2],
+        "-o of run is not said to be --output-dir",
+    )
+    check(
         "did you mean" not in say(ingot, "compile", "x", "--frobnicate")[2], "anything is suggested"
     )
     check(

@@ -362,6 +362,8 @@ static bool refuse(const Options *o, const char *flag)
             for (const Command *k = cli_commands; k->name && !elsewhere; k++)
                 elsewhere = p->on & k->bit ? k->name : NULL;
     }
+    if (!strcmp(flag, "-o") && find_option(c, "--output-dir")) /* what it means elsewhere */
+        near = "--output-dir", elsewhere = NULL;
     if (elsewhere)
         return complain(INGOT_USAGE,
                         "ingot %s: unknown option '%.200s', which is one of `ingot %s`", o->command,

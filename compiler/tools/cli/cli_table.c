@@ -148,10 +148,10 @@ const CliOption cli_options[] = {
     {"--rounding", "HOW", MODEL | TUNE, "how TensorFlow Lite models of int8 and uint8 round. reference (default): like the reference kernels and tflite-micro; xnnpack: like LiteRT's default delegate, once, in floats", .take =
      option_rounding, .choices = "reference xnnpack"},
     {"--precision", "WHAT[:GLOB]", MODEL | TUNE, "the type in which f32 numbers are multiplied. f32 (default); 1e-5: f32, but by faster forms with an error of up to 1e-5 of the range; "
-     "bf16; bf16x3, bf16x6: three or six bf16 products; f16, tf32; q8: quantised blocks of weights as bytes, the default for GGUF files if the "
+     "bf16; bf16x3, bf16x6: three or six bf16 products; f16, tf32; fp8, fp8-fast: weights in 8-bit floats; q8: quantised blocks of weights as bytes, the default for GGUF files if the "
      "machine has dot products of bytes; q16: the same with two bytes for each activation; narrow: weights of 16 bits or less multiply activations "
-     "in f16 (bf16 weights: in bf16), the default for GGUF files on GPUs with matrix units. With GLOB: only nodes whose names match; may be repeated, the last match counts", .take =
-     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 q8 q16 narrow"},
+     "in f16 (bf16 weights: in bf16), the default for GGUF files on GPUs with matrix units. With GLOB: only nodes whose names match, or MODULE.NAME; may be repeated, the last match counts", .take =
+     option_precision, .choices = "f32 1e-5 bf16 bf16x3 bf16x6 f16 tf32 fp8 fp8-fast q8 q16 narrow"},
     {"--no-check", NULL, BUNDLE | EXECUTE, "skip the check that compares some results of each step with the graph",
      SET(compile.no_check)},
     {"-O0", NULL, MODEL, "naive kernels", .take = option_level},
