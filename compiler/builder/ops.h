@@ -50,6 +50,9 @@ bool ops_few_rows(ingot_context *, ingot_tensor *x, ingot_tensor *w);
  * f16 or bf16 [batch, kv_heads, t, size], where a run says t: are both for units of groups that
  * meet (ingot_set_shared_keys())? */
 bool ops_shares_keys(ingot_context *, ingot_tensor *rows, ingot_tensor *kv);
+/* (precision.c) Keys or values that are computed from few bits (bytes and scales of blocks), where
+ * units multiply f16: stored as f16, once for all rows, so that they are read as f16 is. */
+ingot_tensor *ops_dequantised(ingot_context *, ingot_tensor *kv);
 /* x of that type in memory: as it is, or below what moves it, if it is stored there anyhow. */
 ingot_tensor *ops_stored(ingot_context *, ingot_tensor *x, ingot_dtype type);
 /* (precision.c) Does the node that is built multiply parts of x, and not x as it is? */

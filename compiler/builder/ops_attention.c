@@ -40,6 +40,7 @@ static ingot_tensor *ungrouped(ingot_context *c, ingot_tensor *x)
 ingot_tensor *ingot_attention_scores(ingot_context *c, ingot_tensor *q, ingot_tensor *k,
                                      double scale)
 {
+    k = ops_dequantised(c, k);
     if (ops_shares_keys(c, q, k)) /* stored so: units read it as it lies */
         q = ops_stored(c, q, ingot_dtype_of(k));
     q = grouped(c, "attention", ops_widen(c, q), k);
@@ -66,6 +67,7 @@ static bool rounds_shares(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
 
 ingot_tensor *ingot_attention_values(ingot_context *c, ingot_tensor *p, ingot_tensor *v)
 {
+    v = ops_dequantised(c, v);
     const ingot_dtype d = ingot_is_poison(p) ? INGOT_F32 : ingot_dtype_of(p);
     if (rounds_shares(c, p, v))
         p = ingot_cast(c, p, ingot_dtype_of(v));

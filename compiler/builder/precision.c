@@ -177,6 +177,15 @@ bool ops_shares_keys(ingot_context *c, ingot_tensor *rows, ingot_tensor *kv)
            ingot_dim_hi(ingot_shape(rows, 2)) == 1 && !ingot_dim_is_const(ingot_shape(kv, 2), NULL);
 }
 
+ingot_tensor *ops_dequantised(ingot_context *c, ingot_tensor *kv)
+{
+    const bool few_bits = !ingot_is_poison(kv) && ingot_dtype_of(kv) == INGOT_F32 &&
+                          !narrow_of(c, kv, INGOT_F16, DEEP) &&
+                          !narrow_of(c, kv, INGOT_BF16, DEEP) && is_of_narrow(kv, DEEP);
+    const bool units = ingot_one_product(c) && ingot_precision_here(c) == INGOT_PRECISION_NARROW;
+    return few_bits && units ? ingot_contiguous(c, ingot_cast(c, kv, INGOT_F16)) : kv;
+}
+
 /* The parts that the terms have, one behind the other. */
 static ingot_tensor *laid(ingot_context *c, ingot_tensor **part, int axis, const SplitTerms *t,
                           const int *which)

@@ -243,6 +243,31 @@ bool choose_joint_sums(Nest *n, const Buffer *const *bufs)
     return !*order || nest_opt(n, OPT_ORDER, order, 0);
 }
 
+/* Rows of numbers that are computed from bytes, as many as a run says (a cache of keys or values in
+ * bytes): an item has 16 bytes of results, whose place is computed once, and what the blocks have
+ * once, is read once.
+ *
+ *     8 x (past + 1) x 2 x 32 (i0, i1, i2, i3), f16 of i8     UPCAST i3 8 */
+static bool copies_of_bytes(Nest *n, const View *v, const Node *beside)
+{
+    const int64_t run = n->target->machine.access / dtype_info[v->store[0]->dtype].bytes;
+    bool sized = false, bytes = false;
+    int64_t stride;
+    if (v->nreduce || v->nstore != 1 || range_extent(beside) < 1 || range_extent(beside) % run)
+        return false;
+    for (int i = 0; i < v->nrange; i++)
+        sized |= range_extent(v->range[i]) < 1;
+    for (int i = 0; i < v->nload; i++) {
+        if (!depends_on(v->load[i], beside))
+            continue;
+        if (dtype_info[v->load[i]->dtype].bytes != 1 ||
+            !access_stride(n->k, v->load[i], beside, &stride) || stride != 1)
+            return false;
+        bytes = true;
+    }
+    return sized && bytes && copies(n, beside, run) >= 0;
+}
+
 bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
 {
     const View v = kernel_view(n->k);
@@ -253,6 +278,8 @@ bool choose_run_opts(Nest *n, const Buffer *const *bufs, Layout *want)
     int64_t items = 1;
     for (int i = 0; i < v.nrange; i++)
         items = range_extent(v.range[i]) < 1 ? 0 : sat_mul(items, range_extent(v.range[i]));
+    if (beside && !run && copies_of_bytes(n, &v, beside))
+        return true;
     if (beside && !run)
         return bind_short_runs(n, &v, beside, items);
     if (!run || range_extent(beside) % run || !is_window(&v, m) ||
