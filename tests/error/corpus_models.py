@@ -519,6 +519,15 @@ def undeclared():
             says,
             args=("verify", "{model}", "--target", "c"),
         )
+    case(
+        "free_dims_of_random_data",
+        model(
+            [node("Relu")], [value("x", ("rows", "n", "rows"))], [value("y", ("rows", "n", "rows"))]
+        ),
+        2,
+        ["dims are free: 'rows' of input 'x', 'n'", "each: --dim rows=N --dim n=N, or"],
+        args=("verify", "{model}", "--target", "c"),
+    )
 
 
 def declared():

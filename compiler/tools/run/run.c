@@ -48,6 +48,44 @@ static const char *no_random(const ingot_model_io *io)
                                           : NULL;
 }
 
+/* The size of a dim of random data: that of the file or of --dim, which runs have at most; -1. */
+static int64_t dim_said(const Session *s, const ingot_model_io *io, int axis)
+{
+    int64_t size = io->dims[axis];
+    for (int k = 0; k < s->o->ndim && size < 0; k++)
+        if (!strcmp(s->o->dim[k].name, io->dim_names[axis]))
+            size = s->o->dim[k].hi;
+    return size < 0 && io->usual[axis] > 0 ? io->usual[axis] : size;
+}
+
+/* All that are free in one message, each name once. */
+static ingot_status say_free_dims(Session *s, const LoadedModel *m)
+{
+    StrBuf which = {0}, options = {0};
+    const char **names = NULL;
+    int n = 0;
+    for (int i = 0; i < s->nin; i++) {
+        const ingot_model_io *io = ingot_model_input(m->file, i);
+        for (int a = 0; a < io->rank && !no_random(io); a++) {
+            bool new = dim_said(s, io, a) < 0;
+            for (int k = 0; k < n; k++)
+                new = new &&strcmp(names[k], io->dim_names[a]) != 0;
+            if (!new)
+                continue;
+            vec_push(s->a, names, n, io->dim_names[a]);
+            sb_printf(&which, "%s'%s' of input '%s'", n > 1 ? ", " : "", io->dim_names[a],
+                      io->name);
+            sb_printf(&options, " --dim %s=N", io->dim_names[a]);
+        }
+    }
+    ingot_status status = complain(
+        INGOT_USAGE, "%s: %s free: %s; a value or bounds for each:%s, or data by --data or --input",
+        s->o->model, n == 1 ? "a dim is" : "dims are", which.data, options.data);
+    sb_free(&which);
+    sb_free(&options);
+    return status;
+}
+
 static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *status)
 {
     const ingot_model_io *io = ingot_model_input(m->file, i);
@@ -56,21 +94,12 @@ static bool random_input(Session *s, const LoadedModel *m, int i, ingot_status *
     *v = (HostTensor){.dtype = io->dtype, .rank = io->rank};
     double elements = 1;
     for (int a = 0; a < io->rank && !why; a++) {
-        v->dims[a] = io->dims[a];
-        for (int k = 0; k < s->o->ndim && v->dims[a] < 0; k++)
-            if (!strcmp(s->o->dim[k].name, io->dim_names[a]))
-                v->dims[a] = s->o->dim[k].hi;
-        if (v->dims[a] < 0 && io->usual[a] > 0)
-            v->dims[a] = io->usual[a];
+        v->dims[a] = dim_said(s, io, a);
         elements *= (double)v->dims[a];
-        if (v->dims[a] >= 0)
-            continue;
-        *status =
-            complain(INGOT_USAGE,
-                     "%s: the dim '%s' of input '%s' is free: give it a value (--dim %s=N), or "
-                     "data by --data or --input",
-                     s->o->model, io->dim_names[a], io->name, io->dim_names[a]);
-        return false;
+        if (v->dims[a] < 0) {
+            *status = say_free_dims(s, m);
+            return false;
+        }
     }
     if (why) {
         *status = complain(INGOT_USAGE,
