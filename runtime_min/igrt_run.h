@@ -234,8 +234,9 @@ static __device__ __forceinline__ void igrt_bytes_to(uint8_t *to, uint8_t x0, ui
                                                      uint8_t x2, uint8_t x3, uint8_t x4, uint8_t x5,
                                                      uint8_t x6, uint8_t x7)
 {
-    *(uint2 *)to = make_uint2(x0 | (uint32_t)x1 << 8 | (uint32_t)x2 << 16 | (uint32_t)x3 << 24,
-                              x4 | (uint32_t)x5 << 8 | (uint32_t)x6 << 16 | (uint32_t)x7 << 24);
+    const uint32_t low = x0 | (uint32_t)x1 << 8 | (uint32_t)x2 << 16 | (uint32_t)x3 << 24,
+                   high = x4 | (uint32_t)x5 << 8 | (uint32_t)x6 << 16 | (uint32_t)x7 << 24;
+    *(uint64_t *)to = low | (uint64_t)high << 32;
 }
 
 static __device__ __forceinline__ void igrt_pairs_to(uint16_t *to, uint32_t x0, uint32_t x1,

@@ -167,9 +167,7 @@ def main():
             at = pathlib.Path(at)
             # whose heads turn whole; a cache of bytes has elements of a head in blocks as they lie
             long, bytes_kept = how == "long prompts", how in (KEPT, WIDE)
-            family = (
-                "granite" if long else "qwen3" if bytes_kept else "smollm3" if how else "llama"
-            )
+            family = "granite" if long else "qwen3" if bytes_kept else "smollm3" if how else "llama"
             words, layers = (FEW_WORDS, 1) if long else (WORDS, decoder.LAYERS)
             decoder.CACHE = "q8" if bytes_kept else np.float16
             width = SHORT_WIDTH if how == SHORT else WIDTH
