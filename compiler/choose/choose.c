@@ -395,12 +395,21 @@ static bool take_given(Optimise *o, Step *s, const Choice *given, Step **before,
     return replay_opts(o->p, k, o->t, given);
 }
 
+/* Is it of known dims, but for how many images there are? */
+static bool known_but_batch(const Buffer *b)
+{
+    for (int i = 1; i < b->rank; i++)
+        if (!idx_value(b->dims[i], NULL))
+            return false;
+    return b->dims != NULL;
+}
+
 /* Operands of known dims may be copied by further steps, if there may be any. */
 static bool may_copy(const Optimise *o, const Step *s, bool steps)
 {
     bool may = steps && values_preset(o->p) != PRESET_ALL;
     for (int i = 0; i < s->nbuf; i++)
-        may &= const_dims(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
+        may &= known_but_batch(s->bufs[i]) || s->bufs[i]->kind == BUF_WEIGHT;
     return may;
 }
 

@@ -25,7 +25,7 @@ Buffer *buffer_twin(Plan *p, Buffer *b, BufferKind kind, const Layout *l)
     return n;
 }
 
-/* dst = src, both of constant dims. */
+/* dst = src, of the same dims. */
 Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
 {
     Context *c = context_child(p->c);
@@ -39,7 +39,7 @@ Step *copy_step(Plan *p, Buffer *dst, Buffer *src, const Step *like)
     k->axes = NEWN(c->arena, Axis, src->rank);
     int nr = 1;
     for (int i = 0; i < src->rank; i++) {
-        dims[i] = idx(c, src->dims[i]->hi);
+        dims[i] = import_index(c, p->arena, src->dims[i]);
         Node *at = load[2 + i] = store[3 + i] = range_new(c, k->naxis, dims[i]);
         if (at->op == OP_RANGE) {
             Axis *a = &k->axes[k->naxis];

@@ -17,6 +17,7 @@ absent      a part of a concat that has no element in a run is not read, whateve
 cut         slices from n - n / 2 and from n - 3, which is below zero for some n; a crop to a number of
             rows; an index into nothing, of which there is none
 resized     a picture brought to the size of another one, or by a scale, where there is no f64
+images      a convolution whose results are flattened: how many images there are changes no opt
 strips      attention over rows whose length a run says, a head at a time, and its sums in any of them
 checked     `ingot check --dim` finds shapes that do not fit; a name that names nothing is refused
 """
@@ -549,6 +550,29 @@ def resized(ingot, work):
     print("three sizes")
 
 
+def images(ingot, work):
+    rng = np.random.default_rng(2)
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("Gemm", ["f", "w"], ["y"]),
+    ]
+    weights = {
+        "k": rng.standard_normal((64, 32, 3, 3), np.float32) / 17,
+        "w": rng.standard_normal((64 * 49, 16), np.float32) / 56,
+    }
+    io = [("x", F, ["n", 32, 7, 7])], [("y", F, ["n", 16])]
+    path = write(work / "images.onnx", nodes, *io, **weights)
+    for n in "1..4", "4":
+        sched, flags = work / f"{n}.sched", ["--dim", f"n={n}", "--target", "c:x86-64-v3", "-q"]
+        call(ingot, "compile", path, "-o", work / "images", *flags, "--save-sched", sched)
+        opts = re.findall(r"VECTOR .*", sched.read_text())
+        assert opts.count("VECTOR i1 8") == 2, f"{n} images: lanes are no channels: {opts}"
+        call(ingot, "verify", path, "--interpret", *flags)
+    print("lanes are channels")
+
+
 def strips(ingot, work):
     path, data, rng = work / "strips.onnx", work / "rows", np.random.default_rng(1)
     nodes = [
@@ -600,7 +624,20 @@ def checked(ingot, work):
 
 CHECKS = {
     f.__name__: f
-    for f in (told, equal, bounded, further, derived, ended, absent, cut, resized, strips, checked)
+    for f in (
+        told,
+        equal,
+        bounded,
+        further,
+        derived,
+        ended,
+        absent,
+        cut,
+        resized,
+        images,
+        strips,
+        checked,
+    )
 }
 
 if __name__ == "__main__":
