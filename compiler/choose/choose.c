@@ -401,7 +401,7 @@ static bool known_but_batch(const Buffer *b)
     for (int i = 1; i < b->rank; i++)
         if (!idx_value(b->dims[i], NULL))
             return false;
-    return b->dims != NULL;
+    return true;
 }
 
 /* Operands of known dims may be copied by further steps, if there may be any. */
